@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { BOUNDS, DEFAULTS } from './defaults.ts'
+import { commandId, envVars, sandboxId, sandboxPath, time, within } from './scalars.ts'
+
+export const commandState = z.enum(['running', 'exited', 'lost'])
+export type CommandState = z.infer<typeof commandState>
+
+export const signalName = z.enum([
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGTERM',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGSTOP',
+  'SIGCONT',
+  'SIGWINCH',
+])
+export type SignalName = z.infer<typeof signalName>
+
+const argument = z
+  .string()
+  .max(BOUNDS.argBytes)
+  .refine((text) => !text.includes('\0'), 'must not contain NUL')
+
+export const runCommandBody = z
+  .strictObject({
+    argv: z.array(argument).min(1).max(BOUNDS.argv).optional().describe('The program and its arguments; no shell.'),
+    shell: argument.min(1).optional().describe('A line for /bin/sh, when a shell is wanted.'),
+    cwd: sandboxPath.default('/workspace'),
+    env: envVars.default({}),
+    stdin: z
+      .union([z.strictObject({ text: z.string().max(BOUNDS.stdinBytes) }), z.literal('open')])
+      .optional()
+      .describe('What to feed, or "open" to write with the stdin route; nothing when absent.'),
+    timeoutMs: within(DEFAULTS.commandTimeoutMs).int().default(DEFAULTS.commandTimeoutMs.default),
+    maxOutputBytes: within(DEFAULTS.maxOutputBytes).int().default(DEFAULTS.maxOutputBytes.default),
+    background: z.boolean().default(false).describe('Answer at once, with the command still running.'),
+  })
+  .refine((body) => (body.argv === undefined) !== (body.shell === undefined), 'give either argv or shell')
+export type RunCommandBody = z.infer<typeof runCommandBody>
+
+export const command = z.strictObject({
+  id: commandId,
+  sandbox: sandboxId,
+  argv: z.array(z.string()),
+  cwd: z.string(),
+  state: commandState,
+  exitCode: z.int().nullable(),
+  signal: z.string().nullable(),
+  timedOut: z.boolean(),
+  /** Output past `maxOutputBytes` was dropped. */
+  truncated: z.boolean(),
+  outputBytes: z.int(),
+  startedAt: time,
+  endedAt: time.nullable(),
+  durationMs: z.number().nullable(),
+})
+export type Command = z.infer<typeof command>
+
+export const commandResult = z.strictObject({ ...command.shape, stdout: z.string(), stderr: z.string() })
+export type CommandResult = z.infer<typeof commandResult>
+
+/**
+ * One event of a command's stream. `offset` counts the bytes of both outputs together and is the event's SSE id.
+ * Output is text where the chunk is whole UTF-8 and base64 where it is not, so nothing is lost.
+ */
+export const commandEvent = z.discriminatedUnion('event', [
+  z.strictObject({ event: z.literal('started'), command }),
+  z.strictObject({
+    event: z.literal('output'),
+    stream: z.enum(['stdout', 'stderr']),
+    offset: z.int(),
+    text: z.string().optional(),
+    base64: z.string().optional(),
+  }),
+  z.strictObject({ event: z.literal('truncated'), limitBytes: z.int() }),
+  z.strictObject({ event: z.literal('ended'), command }),
+  z.strictObject({
+    event: z.literal('error'),
+    error: z.strictObject({ code: z.string(), message: z.string(), hint: z.string() }),
+  }),
+])
+export type CommandEvent = z.infer<typeof commandEvent>
+
+export const signalCommandBody = z.strictObject({ signal: signalName })

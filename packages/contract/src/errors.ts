@@ -1,0 +1,115 @@
+/** Who can make the error go away: it is the last word of every hint. */
+export type FixedBy = 'caller' | 'administrator' | 'operator' | 'time'
+
+interface ErrorRow {
+  readonly status: number
+  readonly retryable: boolean
+  readonly message: string
+  readonly hint: string
+  readonly fixedBy: FixedBy
+}
+
+/** Every error that crosses an interface of ours. `docs/errors.md` is this table; a test compares them. */
+export const ERRORS = {
+  invalid_request: row(400, 'The request is not valid.', 'Read the message: it names the field.', 'caller'),
+  invalid_path: row(400, 'The path is not valid.', 'Use a path without "..", NUL or empty names.', 'caller'),
+  unauthenticated: row(401, 'No valid API key was given.', 'Send "Authorization: Bearer al_…".', 'caller'),
+  forbidden: row(403, 'This key may not do that.', 'Use a key with a role that may.', 'administrator'),
+  permission_denied: row(403, 'The sandbox refused access to the file.', 'User code runs as uid 1000.', 'caller'),
+  route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
+  sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
+  command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
+  agent_not_found: row(404, 'There is no such agent.', 'Use an agent of your tenant.', 'caller'),
+  template_not_found: row(404, 'There is no such template.', 'Use "base".', 'caller'),
+  file_not_found: row(404, 'There is no such file in the sandbox.', 'List its directory.', 'caller'),
+  executable_not_found: row(422, 'The program was not found in the sandbox.', 'Check argv[0] and PATH.', 'caller'),
+  name_taken: row(409, 'A living sandbox of this agent has that name.', 'Choose another name or end it.', 'caller'),
+  sandbox_not_active: row(409, 'The sandbox is not active.', 'Look at its state.', 'caller'),
+  command_ended: row(409, 'The command has ended.', 'Start another.', 'caller'),
+  stdin_closed: row(409, 'The command has no open stdin.', 'Start it with "stdin": "open".', 'caller'),
+  file_exists: row(409, 'Something with that name exists.', 'Choose another path or remove it first.', 'caller'),
+  not_a_directory: row(409, 'A part of the path is not a directory.', 'Check the path.', 'caller'),
+  is_a_directory: row(409, 'The path is a directory.', 'Name a file, or use the directory routes.', 'caller'),
+  directory_not_empty: row(409, 'The directory is not empty.', 'Remove it with recursive=true.', 'caller'),
+  sandbox_ended: row(410, 'The sandbox has ended.', 'Create another.', 'caller'),
+  body_too_large: row(413, 'The body is too large.', 'Send less, or upload it as a file.', 'caller'),
+  unsupported_media_type: row(415, 'The content type is not understood.', 'Send application/json.', 'caller'),
+  too_many_commands: row(429, 'The sandbox runs too many commands.', 'Wait until some end.', 'caller', true),
+  internal: row(500, 'Something went wrong on our side.', 'Give the request id to the operator.', 'operator'),
+  start_failed: row(500, 'The sandbox could not be started.', 'Run "airlock doctor" on the host.', 'operator'),
+  evidence_broken: row(500, 'The evidence does not verify.', 'Compare with an exported head.', 'administrator'),
+  permit_rejected: row(500, 'The data plane refused the permit.', 'Check both processes run one version.', 'operator'),
+  isolation_unavailable: row(503, 'This host cannot isolate as asked.', 'Run "airlock doctor".', 'operator'),
+  capacity_exhausted: row(503, 'The node is full.', 'Try again when sandboxes have ended.', 'time', true),
+  evidence_unavailable: row(
+    503,
+    'Evidence cannot be written, so nothing is granted.',
+    'Free the disk.',
+    'operator',
+    true,
+  ),
+  data_plane_unavailable: row(503, 'The data plane does not answer.', 'It restarts by itself.', 'time', true),
+  guest_lost: row(503, 'The sandbox broke down.', 'Create another.', 'caller'),
+  not_ready: row(503, 'The server is starting or stopping.', 'Try again in a moment.', 'time', true),
+  timeout: row(504, 'It took too long.', 'Try again, or allow more time.', 'caller', true),
+  disk_full: row(507, 'The disk of the sandbox is full.', 'Remove files, or ask for more disk.', 'caller'),
+  config_invalid: row(500, 'The configuration is not valid.', 'See docs/configuration.md.', 'operator'),
+  already_running: row(409, 'Another Airlock uses this state directory.', 'Stop it, or set AIRLOCK_HOME.', 'operator'),
+  server_unreachable: row(503, 'No Airlock server answers.', 'Start one with "npm start".', 'caller', true),
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof ERRORS
+export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
+
+const BRAND = Symbol.for('airlock.error')
+
+/**
+ * A fault with a code from the registry. `message` says what happened in one sentence; `detail` is never shown to a
+ * caller, only logged. Policy denials are results, not errors.
+ */
+export class AirlockError extends Error {
+  readonly code: ErrorCode
+  readonly hint: string
+  /** Seconds after which trying again makes sense. */
+  readonly retryAfterS: number | undefined
+  readonly [BRAND] = true
+
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: { cause?: unknown; hint?: string; retryAfterS?: number } = {},
+  ) {
+    super(message ?? ERRORS[code].message, options.cause === undefined ? {} : { cause: options.cause })
+    this.name = 'AirlockError'
+    this.code = code
+    this.hint = options.hint ?? ERRORS[code].hint
+    this.retryAfterS = options.retryAfterS
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+
+  get retryable(): boolean {
+    return ERRORS[this.code].retryable
+  }
+}
+
+/** Unlike `instanceof`, holds across copies of this module. */
+export function isAirlockError(value: unknown): value is AirlockError {
+  return typeof value === 'object' && value !== null && BRAND in value
+}
+
+/** What a caller may see of any thrown value: our own errors as they are, everything else as `internal`. */
+export function toAirlockError(value: unknown): AirlockError {
+  return isAirlockError(value) ? value : new AirlockError('internal', undefined, { cause: value })
+}
+
+export function isErrorCode(value: string): value is ErrorCode {
+  return Object.hasOwn(ERRORS, value)
+}
+
+// oxlint-disable-next-line max-params -- a table reads best as columns
+function row(status: number, message: string, hint: string, fixedBy: FixedBy, retryable = false): ErrorRow {
+  return { status, message, hint, fixedBy, retryable }
+}

@@ -1,0 +1,41 @@
+import { type KeyObject, sign, verify } from 'node:crypto'
+import { z } from 'zod'
+import { AirlockError } from './errors.ts'
+import { limits } from './sandbox.ts'
+import { agentId, envVars, id, sandboxId } from './scalars.ts'
+
+/** What the control plane decided and signed; the data plane enforces this and nothing else. Good for one creation. */
+export const permit = z.strictObject({
+  permitId: z.string().regex(/^pmt_[0-9a-z]+$/),
+  sandbox: sandboxId,
+  tenant: id,
+  agent: agentId,
+  generation: z.int(),
+  template: z.string(),
+  tier: z.enum(['standard', 'strict']),
+  limits,
+  env: envVars,
+  /** Epoch milliseconds: the permit must be used before. */
+  expiresAt: z.int(),
+  /** Epoch milliseconds: the data plane ends the sandbox then, even when no control plane is left to ask. */
+  endsAt: z.int(),
+})
+export type Permit = z.infer<typeof permit>
+
+/** `base64url(payload).base64url(signature)`: the signature is over the very bytes that are parsed. */
+export function signPermit(payload: Permit, key: KeyObject): string {
+  const bytes = Buffer.from(JSON.stringify(payload))
+  return `${bytes.toString('base64url')}.${sign(null, bytes, key).toString('base64url')}`
+}
+
+/** Fails closed: a permit that is malformed, forged or expired is an error. */
+export function verifyPermit(token: string, key: KeyObject, now: number): Permit {
+  const [payload = '', signature = '', ...rest] = token.split('.')
+  const bytes = Buffer.from(payload, 'base64url')
+  if (rest.length > 0 || !verify(null, bytes, key, Buffer.from(signature, 'base64url')))
+    throw new AirlockError('permit_rejected', 'The permit is not signed by our control plane.')
+  const parsed = permit.safeParse(JSON.parse(bytes.toString('utf8')))
+  if (!parsed.success) throw new AirlockError('permit_rejected', 'The permit is malformed.')
+  if (parsed.data.expiresAt <= now) throw new AirlockError('permit_rejected', 'The permit has expired.')
+  return parsed.data
+}

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+
+/**
+ * Where evidence is written: a closed list. `reduces` marks what takes power away (deny, end, revoke): it never waits
+ * for its record; everything else waits (G7).
+ */
+export const POINTS = {
+  'recorder.start': { reduces: false, about: 'The recorder opened the chain.' },
+  'recorder.recover': { reduces: false, about: 'A torn tail was found and cut off.' },
+  'server.start': { reduces: false, about: 'The control plane began to serve.' },
+  'server.stop': { reduces: true, about: 'The control plane stopped serving.' },
+  'auth.refuse': { reduces: true, about: 'A caller was refused: no valid key, or not its role.' },
+  'sandbox.create': { reduces: false, about: 'A sandbox was asked for, and became active or failed.' },
+  'sandbox.extend': { reduces: false, about: 'The life of a sandbox was extended.' },
+  'sandbox.terminate': { reduces: true, about: 'A sandbox ended, with its reason.' },
+  'sandbox.adopt': { reduces: false, about: 'A living sandbox was found after a restart and kept.' },
+  'isolation.start': {
+    reduces: false,
+    about: 'The data plane started a sandbox; the payload is its effective isolation.',
+  },
+  'isolation.stop': { reduces: true, about: 'The data plane destroyed a sandbox and saw it gone.' },
+  'isolation.reap': { reduces: true, about: 'The data plane found remains that nobody owned and removed them.' },
+  'permit.refuse': { reduces: true, about: 'The data plane refused a permit.' },
+  'command.run': { reduces: false, about: 'A command was asked for, and ended.' },
+  'command.signal': { reduces: false, about: 'A signal was sent to a command.' },
+  'command.stdin': { reduces: false, about: 'Bytes were written to the stdin of a command.' },
+  'file.read': { reduces: false, about: 'A file left a sandbox.' },
+  'file.write': { reduces: false, about: 'A file entered a sandbox.' },
+  'file.list': { reduces: false, about: 'A directory or file was looked at.' },
+  'file.mkdir': { reduces: false, about: 'A directory was made.' },
+  'file.move': { reduces: false, about: 'A file was moved.' },
+  'file.remove': { reduces: false, about: 'A file was removed.' },
+  'audit.read': { reduces: false, about: 'Evidence was read or exported.' },
+} as const satisfies Record<string, { reduces: boolean; about: string }>
+
+export type Point = keyof typeof POINTS
+export const point = z.enum(Object.keys(POINTS) as [Point, ...Point[]])
+
+/** `requested` before an effect; one of the others after it. `unknown` is written by reconciliation. */
+export const recordStatus = z.enum(['requested', 'done', 'failed', 'denied', 'unknown'])
+export type RecordStatus = z.infer<typeof recordStatus>

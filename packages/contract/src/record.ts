@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { point, recordStatus } from './points.ts'
+
+/** What a process hands to the recorder. The payload is redacted before it gets here and again before it is written. */
+export const newRecord = z.strictObject({
+  tenant: z.string(),
+  agent: z.string().nullable().default(null),
+  sandbox: z.string().nullable().default(null),
+  /** Who did it: `key:<id>` for a principal, `system` for us. */
+  actor: z.string(),
+  point,
+  status: recordStatus,
+  durationMs: z.number().optional(),
+  error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+  payload: z.record(z.string(), z.json()).default({}),
+  /** When it happened, if the record comes later than that. */
+  happenedAt: z.iso.datetime().optional(),
+})
+export type NewRecord = z.input<typeof newRecord>
+
+/** One line of evidence: `hash` = SHA-256 over the canonical record without `hash` and `mac`, which includes `prev`. */
+export const auditRecord = z.strictObject({
+  ...newRecord.shape,
+  agent: z.string().nullable(),
+  sandbox: z.string().nullable(),
+  payload: z.record(z.string(), z.json()),
+  seq: z.int().min(1),
+  ts: z.iso.datetime(),
+  /** Which of our processes sent it; the recorder knows by the socket. */
+  process: z.string(),
+  /** It joined the chain after the action that it records. */
+  late: z.boolean(),
+  prev: z.string().regex(/^[0-9a-f]{64}$/),
+  hash: z.string().regex(/^[0-9a-f]{64}$/),
+})
+export type AuditRecord = z.infer<typeof auditRecord>
+
+/** A signed statement that the chain of `tenant` has `hash` at `seq`. */
+export const signedHead = z.strictObject({
+  tenant: z.string(),
+  seq: z.int().min(0),
+  hash: z.string().regex(/^[0-9a-f]{64}$/),
+  ts: z.iso.datetime(),
+  keyId: z.string(),
+  signature: z.string(),
+})
+export type SignedHead = z.infer<typeof signedHead>
+
+export const auditQuery = z.strictObject({
+  agent: z.string().optional(),
+  sandbox: z.string().optional(),
+  point: point.optional(),
+  status: recordStatus.optional(),
+  since: z.iso.datetime().optional(),
+  until: z.iso.datetime().optional(),
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  cursor: z.string().regex(/^\d+$/).optional().describe('Answers records older than this one.'),
+})
+export type AuditQuery = z.infer<typeof auditQuery>

@@ -1,0 +1,411 @@
+import { z } from 'zod'
+import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from './command.ts'
+import type { ErrorCode } from './errors.ts'
+import { fileEntry } from './file.ts'
+import type { Point } from './points.ts'
+import { role, type Role } from './principal.ts'
+import { auditQuery, auditRecord, signedHead } from './record.ts'
+import { createSandboxBody, extendSandboxBody, sandbox, sandboxState, terminateSandboxBody } from './sandbox.ts'
+import { agentId, commandId, name, sandboxId, sandboxPath } from './scalars.ts'
+
+/**
+ * The one table of routes: server, OpenAPI, SDK and CLI help are made from it.
+ *
+ * `answers`: `json` (the `response` schema), `json-or-events` (the same, or `events` as SSE when the caller accepts
+ * text/event-stream), `bytes`, `lines` (NDJSON) or `none` (204). `sends` is `json` when there is a body schema, `bytes`
+ * for an upload. `effect` is the audit point of what the route does; routes that only read their own tenant's rows have none.
+ */
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly summary: string
+  readonly roles: readonly Role[] | 'public'
+  readonly params?: z.ZodObject
+  readonly query?: z.ZodObject
+  readonly body?: z.ZodType
+  readonly sends?: 'bytes'
+  readonly answers: 'json' | 'json-or-events' | 'bytes' | 'lines' | 'none' | 'text'
+  readonly response?: z.ZodType
+  readonly events?: z.ZodType
+  readonly errors: readonly ErrorCode[]
+  readonly effect?: Point
+}
+
+const USERS: readonly Role[] = ['admin', 'operator', 'developer']
+const READERS: readonly Role[] = ['admin', 'operator', 'developer', 'auditor']
+const AUDITORS: readonly Role[] = ['admin', 'auditor']
+
+const ofSandbox = z.strictObject({ id: sandboxId })
+const ofCommand = z.strictObject({ id: sandboxId, command: commandId })
+const cursor = z.string().max(64).optional()
+const pageLimit = z.coerce.number().int().min(1).max(200).default(50)
+const atPath = z.strictObject({ path: sandboxPath })
+const flag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true')
+const page = <T extends z.ZodType>(item: T) =>
+  z.strictObject({ items: z.array(item), nextCursor: z.string().nullable() })
+
+const LIVE: readonly ErrorCode[] = [
+  'sandbox_not_found',
+  'sandbox_not_active',
+  'sandbox_ended',
+  'guest_lost',
+  'data_plane_unavailable',
+  'evidence_unavailable',
+]
+const FILES: readonly ErrorCode[] = [
+  ...LIVE,
+  'invalid_path',
+  'file_not_found',
+  'permission_denied',
+  'not_a_directory',
+  'is_a_directory',
+]
+
+export const ROUTES = {
+  createSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes',
+    summary: 'Create a sandbox and wait until it is active.',
+    roles: USERS,
+    body: createSandboxBody,
+    answers: 'json',
+    response: sandbox,
+    errors: [
+      'agent_not_found',
+      'template_not_found',
+      'name_taken',
+      'capacity_exhausted',
+      'isolation_unavailable',
+      'start_failed',
+      'evidence_unavailable',
+      'data_plane_unavailable',
+    ],
+    effect: 'sandbox.create',
+  },
+  listSandboxes: {
+    method: 'GET',
+    path: '/v1/sandboxes',
+    summary: 'List sandboxes, newest first; the living ones unless a state is asked for.',
+    roles: READERS,
+    query: z.strictObject({
+      state: sandboxState.or(z.literal('all')).optional(),
+      agent: agentId.optional(),
+      name: name.optional(),
+      label: z.string().max(256).optional().describe('key=value; give several separated by commas.'),
+      limit: pageLimit,
+      cursor,
+    }),
+    answers: 'json',
+    response: page(sandbox),
+    errors: [],
+  },
+  getSandbox: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}',
+    summary: 'Look at one sandbox.',
+    roles: READERS,
+    params: ofSandbox,
+    answers: 'json',
+    response: sandbox,
+    errors: ['sandbox_not_found'],
+  },
+  getOrCreateSandbox: {
+    method: 'PUT',
+    path: '/v1/sandboxes/by-name/{name}',
+    summary: 'The living sandbox of that name, or a new one.',
+    roles: USERS,
+    params: z.strictObject({ name }),
+    body: createSandboxBody.omit({ name: true }),
+    answers: 'json',
+    response: sandbox,
+    errors: [
+      'agent_not_found',
+      'template_not_found',
+      'capacity_exhausted',
+      'isolation_unavailable',
+      'start_failed',
+      'evidence_unavailable',
+      'data_plane_unavailable',
+    ],
+    effect: 'sandbox.create',
+  },
+  extendSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/extend',
+    summary: 'Let a sandbox live longer, never past its maximum lifetime.',
+    roles: USERS,
+    params: ofSandbox,
+    body: extendSandboxBody,
+    answers: 'json',
+    response: sandbox,
+    errors: LIVE,
+    effect: 'sandbox.extend',
+  },
+  terminateSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/terminate',
+    summary: 'End a sandbox. Ending it again answers the same.',
+    roles: USERS,
+    params: ofSandbox,
+    body: terminateSandboxBody,
+    answers: 'json',
+    response: sandbox,
+    errors: ['sandbox_not_found', 'data_plane_unavailable'],
+    effect: 'sandbox.terminate',
+  },
+  runCommand: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/commands',
+    summary: 'Run a command; answers when it has ended, as SSE while it runs, or at once with background.',
+    roles: USERS,
+    params: ofSandbox,
+    body: runCommandBody,
+    answers: 'json-or-events',
+    response: commandResult,
+    events: commandEvent,
+    errors: [
+      ...LIVE,
+      'executable_not_found',
+      'too_many_commands',
+      'file_not_found',
+      'not_a_directory',
+      'permission_denied',
+    ],
+    effect: 'command.run',
+  },
+  listCommands: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/commands',
+    summary: 'List the commands of a sandbox, newest first.',
+    roles: READERS,
+    params: ofSandbox,
+    query: z.strictObject({ limit: pageLimit, cursor }),
+    answers: 'json',
+    response: page(command),
+    errors: ['sandbox_not_found'],
+  },
+  getCommand: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/commands/{command}',
+    summary: 'Look at one command.',
+    roles: READERS,
+    params: ofCommand,
+    answers: 'json',
+    response: command,
+    errors: ['sandbox_not_found', 'command_not_found'],
+  },
+  commandOutput: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/commands/{command}/output',
+    summary: 'The output of a command from an offset on: what there is as JSON, or SSE until it ends.',
+    roles: USERS,
+    params: ofCommand,
+    query: z.strictObject({ from: z.coerce.number().int().min(0).default(0) }),
+    answers: 'json-or-events',
+    response: commandResult,
+    events: commandEvent,
+    errors: [...LIVE, 'command_not_found'],
+  },
+  signalCommand: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/commands/{command}/signal',
+    summary: 'Send a signal to a command; SIGKILL ends its whole tree.',
+    roles: USERS,
+    params: ofCommand,
+    body: signalCommandBody,
+    answers: 'none',
+    errors: [...LIVE, 'command_not_found', 'command_ended'],
+    effect: 'command.signal',
+  },
+  writeStdin: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/commands/{command}/stdin',
+    summary: 'Write the body to the stdin of a command; end=true closes it after that.',
+    roles: USERS,
+    params: ofCommand,
+    query: z.strictObject({ end: flag }),
+    sends: 'bytes',
+    answers: 'none',
+    errors: [...LIVE, 'command_not_found', 'command_ended', 'stdin_closed'],
+    effect: 'command.stdin',
+  },
+  readFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files',
+    summary: 'Download a file.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    answers: 'bytes',
+    errors: FILES,
+    effect: 'file.read',
+  },
+  writeFile: {
+    method: 'PUT',
+    path: '/v1/sandboxes/{id}/files',
+    summary: 'Upload a file: the body replaces its content, or is appended.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, append: flag }),
+    sends: 'bytes',
+    answers: 'json',
+    response: z.strictObject({ path: z.string(), bytes: z.int() }),
+    errors: [...FILES, 'disk_full', 'body_too_large'],
+    effect: 'file.write',
+  },
+  removeFile: {
+    method: 'DELETE',
+    path: '/v1/sandboxes/{id}/files',
+    summary: 'Remove a file or a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, recursive: flag }),
+    answers: 'none',
+    errors: [...FILES, 'directory_not_empty'],
+    effect: 'file.remove',
+  },
+  statFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files/stat',
+    summary: 'Look at a file without reading it; a link is not followed.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    answers: 'json',
+    response: fileEntry,
+    errors: FILES,
+    effect: 'file.list',
+  },
+  listFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files/list',
+    summary: 'List a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, limit: z.coerce.number().int().min(1).max(10_000).default(1000) }),
+    answers: 'json',
+    response: z.strictObject({ entries: z.array(fileEntry), truncated: z.boolean() }),
+    errors: FILES,
+    effect: 'file.list',
+  },
+  makeDirectory: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/files/mkdir',
+    summary: 'Make a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    body: z.strictObject({ path: sandboxPath, parents: z.boolean().default(true) }),
+    answers: 'none',
+    errors: [...FILES, 'file_exists', 'disk_full'],
+    effect: 'file.mkdir',
+  },
+  moveFile: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/files/move',
+    summary: 'Move a file or a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    body: z.strictObject({ from: sandboxPath, to: sandboxPath }),
+    answers: 'none',
+    errors: [...FILES, 'file_exists', 'directory_not_empty'],
+    effect: 'file.move',
+  },
+  auditEvents: {
+    method: 'GET',
+    path: '/v1/audit/events',
+    summary: 'Evidence of your tenant, newest first.',
+    roles: AUDITORS,
+    query: auditQuery,
+    answers: 'json',
+    response: page(auditRecord),
+    errors: ['evidence_unavailable'],
+    effect: 'audit.read',
+  },
+  auditExport: {
+    method: 'GET',
+    path: '/v1/audit/export',
+    summary: 'The whole chain of your tenant as NDJSON: records and signed heads, ending with a signed head.',
+    roles: AUDITORS,
+    answers: 'lines',
+    errors: ['evidence_unavailable'],
+    effect: 'audit.read',
+  },
+  auditHead: {
+    method: 'GET',
+    path: '/v1/audit/head',
+    summary: 'A freshly signed head and the public key: keep it elsewhere, and truncation shows.',
+    roles: AUDITORS,
+    answers: 'json',
+    response: z.strictObject({ head: signedHead, publicKey: z.string() }),
+    errors: ['evidence_unavailable'],
+  },
+  whoami: {
+    method: 'GET',
+    path: '/v1/whoami',
+    summary: 'Who the server takes you for.',
+    roles: READERS,
+    answers: 'json',
+    response: z.strictObject({ actor: z.string(), tenant: z.string(), role, agents: z.array(z.string()).nullable() }),
+    errors: [],
+  },
+  health: {
+    method: 'GET',
+    path: '/healthz',
+    summary: 'The process lives.',
+    roles: 'public',
+    answers: 'json',
+    response: z.strictObject({ status: z.literal('ok') }),
+    errors: [],
+  },
+  ready: {
+    method: 'GET',
+    path: '/readyz',
+    summary: 'It can create sandboxes.',
+    roles: 'public',
+    answers: 'json',
+    response: z.strictObject({ status: z.literal('ready') }),
+    errors: ['not_ready'],
+  },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Prometheus metrics.',
+    roles: ['admin', 'operator'],
+    answers: 'text',
+    errors: [],
+  },
+  openapi: {
+    method: 'GET',
+    path: '/openapi.json',
+    summary: 'This API as OpenAPI 3.1.',
+    roles: 'public',
+    answers: 'json',
+    errors: [],
+  },
+  docs: { method: 'GET', path: '/docs', summary: 'This API to read.', roles: 'public', answers: 'text', errors: [] },
+} as const satisfies Record<string, Route>
+
+export type RouteName = keyof typeof ROUTES
+
+type InputOf<T> = T extends z.ZodType ? z.input<T> : never
+/** What a caller of a route gives: path parameters, query and body, each only where the route has it. */
+export type RouteInput<N extends RouteName> = (typeof ROUTES)[N] extends infer R
+  ? (R extends { params: infer P } ? InputOf<P> : unknown) &
+      (R extends { query: infer Q } ? InputOf<Q> : unknown) &
+      (R extends { body: infer B } ? { readonly body: InputOf<B> } : unknown)
+  : never
+export type RouteOutput<N extends RouteName> = (typeof ROUTES)[N] extends { response: infer S extends z.ZodType }
+  ? z.output<S>
+  : void
+
+/** The errors that every route may answer. */
+export const COMMON_ERRORS: readonly ErrorCode[] = [
+  'invalid_request',
+  'unauthenticated',
+  'forbidden',
+  'not_ready',
+  'internal',
+]

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { DEFAULTS } from './defaults.ts'
+import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
+
+/** A bad transition is an error with both names in it; `orchestration/lifecycle.ts` owns the table of legal moves. */
+export const SANDBOX_STATES = ['creating', 'active', 'paused', 'stopping', 'stopped', 'error'] as const
+export const sandboxState = z.enum(SANDBOX_STATES)
+export type SandboxState = z.infer<typeof sandboxState>
+
+export const END_REASONS = [
+  'terminated',
+  'ttl',
+  'idle',
+  'max_lifetime',
+  'shutdown',
+  'guest_lost',
+  'host_restarted',
+  'create_failed',
+  'create_interrupted',
+] as const
+export const endReason = z.enum(END_REASONS)
+export type EndReason = z.infer<typeof endReason>
+
+export const limits = z.strictObject({
+  memoryBytes: within(DEFAULTS.memoryBytes).int(),
+  cpus: within(DEFAULTS.cpus),
+  pids: within(DEFAULTS.pids).int(),
+  diskBytes: within(DEFAULTS.diskBytes).int(),
+})
+export type Limits = z.infer<typeof limits>
+
+/** What really isolates a sandbox, as the backend found it, not as it was asked for. */
+export const effectiveIsolation = z.strictObject({
+  backend: z.string(),
+  runtime: z.string(),
+  tier: z.enum(['standard', 'strict']),
+  namespaces: z.array(z.string()),
+  network: z.enum(['none', 'policy-only']),
+  seccomp: z.enum(['allowlist']),
+  uidRange: z.strictObject({ first: z.int(), count: z.int() }),
+  cgroup: z.enum(['v1', 'v2', 'hybrid']),
+  limits: z.array(z.enum(['memory', 'swap', 'pids', 'cpu', 'disk'])),
+})
+export type EffectiveIsolation = z.infer<typeof effectiveIsolation>
+
+export const createSandboxBody = z.strictObject({
+  name: name.optional(),
+  agent: agentId.default('default'),
+  template: name.default('base'),
+  labels: labels.default({}),
+  env: envVars.default({}),
+  ttlMs: within(DEFAULTS.ttlMs).int().default(DEFAULTS.ttlMs.default),
+  idleMs: within(DEFAULTS.idleMs).int().default(DEFAULTS.idleMs.default),
+  maxLifetimeMs: within(DEFAULTS.maxLifetimeMs).int().default(DEFAULTS.maxLifetimeMs.default),
+  limits: limits.partial().default({}),
+})
+export type CreateSandboxBody = z.infer<typeof createSandboxBody>
+
+export const sandbox = z.strictObject({
+  id: sandboxId,
+  tenant: id,
+  agent: agentId,
+  /** The agent's generation at creation. */
+  generation: z.int(),
+  name: z.string().nullable(),
+  node: z.string(),
+  template: z.string(),
+  state: sandboxState,
+  labels,
+  limits,
+  ttlMs: z.int(),
+  idleMs: z.int(),
+  createdAt: time,
+  lastActiveAt: time,
+  expiresAt: time,
+  endsAt: time.describe('The end of the maximum lifetime: nothing extends past it.'),
+  endedAt: time.nullable(),
+  endReason: endReason.nullable(),
+  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  isolation: effectiveIsolation.nullable(),
+})
+export type Sandbox = z.infer<typeof sandbox>
+
+export const extendSandboxBody = z.strictObject({
+  ttlMs: within(DEFAULTS.ttlMs).int().optional().describe('From now; the sandbox own TTL when absent.'),
+})
+
+export const terminateSandboxBody = z.strictObject({
+  force: z.boolean().default(false).describe('Do not let running commands finish their last second: kill at once.'),
+})

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { BOUNDS } from './defaults.ts'
+
+/** Lower-case, as DNS labels: safe in paths, headers and logs. */
+export const id = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?$/, 'must be lower-case letters, digits, - or _')
+export const name = z
+  .string()
+  .max(BOUNDS.nameLength)
+  .regex(/^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/, 'must be lower-case letters, digits, ".", "-" or "_"')
+export const agentId = id
+export const sandboxId = z.string().regex(/^sbx_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a sandbox id')
+export const commandId = z.string().regex(/^cmd_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a command id')
+export const time = z.iso.datetime()
+
+export const labels = z
+  .record(z.string().regex(/^[a-z0-9][a-z0-9._/-]{0,62}$/), z.string().max(BOUNDS.labelLength))
+  .refine((map) => Object.keys(map).length <= BOUNDS.labels, `at most ${BOUNDS.labels} labels`)
+
+export const envVars = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+    z.string().refine((text) => !text.includes('\0'), 'must not contain NUL'),
+  )
+  .refine((map) => Object.keys(map).length <= BOUNDS.env, `at most ${BOUNDS.env} variables`)
+  .refine((map) => JSON.stringify(map).length <= BOUNDS.envBytes, `at most ${BOUNDS.envBytes} bytes`)
+
+/** A path inside a sandbox: absolute, or relative to /workspace. Resolved inside, never on the host. */
+export const sandboxPath = z
+  .string()
+  .min(1)
+  .refine((path) => Buffer.byteLength(path) <= BOUNDS.pathBytes, `at most ${BOUNDS.pathBytes} bytes`)
+  .refine((path) => !path.includes('\0'), 'must not contain NUL')
+  .refine((path) => !path.split('/').includes('..'), 'must not contain ".."')
+
+export function within(bound: { readonly min: number; readonly max: number }): z.ZodNumber {
+  return z.number().min(bound.min).max(bound.max)
+}

@@ -1,0 +1,99 @@
+import type {
+  AuditQuery,
+  AuditRecord,
+  Command,
+  CommandEvent,
+  CreateSandboxBody,
+  FileEntry,
+  FileOperation,
+  Principal,
+  RunCommandBody,
+  Sandbox,
+  SandboxState,
+  SignalName,
+  SignedHead,
+} from '@airlock/contract'
+
+/** Who calls and by which request: known before anything else is. */
+export interface Caller {
+  readonly principal: Principal
+  readonly requestId: string
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  readonly nextCursor: string | null
+}
+
+/**
+ * Everything a caller can have done, without a word of HTTP. Each method checks that the caller may (not yours is not
+ * found), writes evidence, has its effect through the data plane, and throws `AirlockError` or answers a noun.
+ */
+export interface Core {
+  createSandbox(caller: Caller, body: CreateSandboxBody): Promise<Sandbox>
+  getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox>
+  listSandboxes(caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>>
+  getSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
+  extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox>
+  terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox>
+
+  /** Resolves once the command runs; `waitForCommand` and `commandEvents` follow it. */
+  runCommand(caller: Caller, sandbox: string, body: RunCommandBody): Promise<Command>
+  waitForCommand(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command>
+  listCommands(
+    caller: Caller,
+    sandbox: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Command>>
+  getCommand(caller: Caller, of: CommandRef): Promise<Command>
+  /** What was said from `from` on; with `follow`, until the command has ended and its output is complete. */
+  commandEvents(
+    caller: Caller,
+    of: CommandRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<CommandEvent>
+  signalCommand(caller: Caller, of: CommandRef, signal: SignalName): Promise<void>
+  writeStdin(
+    caller: Caller,
+    of: CommandRef,
+    input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
+  ): Promise<void>
+
+  readFile(
+    caller: Caller,
+    sandbox: string,
+    file: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }>
+  writeFile(
+    caller: Caller,
+    sandbox: string,
+    file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<number>
+  fileOperation(caller: Caller, sandbox: string, operation: FileOperation): Promise<FileAnswer>
+
+  auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>>
+  auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>>
+  auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
+
+  /** Whether sandboxes can be created now; the reason when not. */
+  readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }>
+  /** Living sandboxes by state, for /metrics. */
+  counts(): Promise<Readonly<Record<SandboxState, number>>>
+}
+
+export interface CommandRef {
+  readonly sandbox: string
+  readonly command: string
+}
+
+export interface ListSandboxes {
+  readonly state?: SandboxState | 'all' | undefined
+  readonly agent?: string | undefined
+  readonly name?: string | undefined
+  readonly labels: Readonly<Record<string, string>>
+  readonly limit: number
+  readonly cursor?: string | undefined
+}
+
+/** `file.stat` answers an entry, `file.list` a listing, the others nothing. */
+export type FileAnswer = FileEntry | { readonly entries: readonly FileEntry[]; readonly truncated: boolean } | undefined

@@ -1,0 +1,87 @@
+import type { EffectiveIsolation, Limits } from '@airlock/contract'
+
+/**
+ * Runs sandboxes on this host: the only place that knows namespaces, cgroups and mounts.
+ *
+ * **A sandbox** is a set of processes with the guest as its root, behind a wall of its own: user, pid, net, ipc, uts,
+ * mount and cgroup namespaces, a private range of host uids, a read-only root, a seccomp allowlist, no network device
+ * but loopback, and limits that the kernel enforces. User code is uid 1000 with no capability; the guest is uid 0 of the
+ * namespace with SETUID, SETGID, SETPCAP and KILL, and user code cannot signal, trace or read it.
+ *
+ * **Order.** Calls for different sandboxes may overlap. Calls for one sandbox are made one after another by the caller,
+ * except `stop`, which may come at any time, also while `start` is under way: it then waits for that start's own end and
+ * destroys what it left.
+ *
+ * **Failure.** `start` is all or nothing: when it throws, everything it made is gone, or will be found by `reap`. It fails
+ * closed: a limit that cannot be enforced is `isolation_unavailable`, never a warning. Every host object (process, group,
+ * mount, loop device, directory, uid range) is named after the sandbox id, so that `reap` finds it without any memory of
+ * who made it. An exit code of a runtime proves nothing: `stop` looks at the kernel and resolves only when every process
+ * is gone and every group removed.
+ *
+ * **Life.** Sandboxes are started detached. The death of this process leaves them running; `adopt` finds them again.
+ */
+export interface IsolationBackend {
+  readonly name: string
+  /** What this backend can enforce here, now, found by trying. Admission refuses what is not in it. */
+  readonly capabilities: Capabilities
+
+  /**
+   * Starts the guest inside a fresh sandbox and returns once its first process runs; the guest dials the socket in
+   * `spec.controlDir` when it is up. Fails closed.
+   */
+  start(spec: SandboxSpec, signal: AbortSignal): Promise<RunningSandbox>
+
+  /** The sandbox if it still runs: after a restart of ours, or to look whether it died. Never starts anything. */
+  adopt(id: string): Promise<RunningSandbox | undefined>
+
+  /** Stops every process of the sandbox, guest included, where it stands. Frozen processes hold their memory. */
+  freeze(id: string): Promise<void>
+  thaw(id: string): Promise<void>
+
+  /** Read from the kernel, outside: what the sandbox says about itself does not count. Undefined when it is gone. */
+  stats(id: string): Promise<SandboxStats | undefined>
+
+  /**
+   * Ends the sandbox: freeze, kill, thaw, until its groups are empty and removed; then mounts, disk and directories.
+   * Idempotent: an unknown id resolves. Needs no free disk. Throws only when a process would not die.
+   */
+  stop(id: string): Promise<void>
+
+  /** Ids of everything on this host that this backend made and that is not in `keep`, destroyed when it returns. */
+  reap(keep: ReadonlySet<string>): Promise<readonly string[]>
+}
+
+export interface SandboxSpec {
+  readonly id: string
+  readonly limits: Limits
+  readonly template: string
+  readonly tier: 'standard' | 'strict'
+  /** The environment that callers of this sandbox asked for; the backend puts its own allowlist under it. */
+  readonly env: Readonly<Record<string, string>>
+  /** Host directory that holds the guest's control socket; bound read-only where only the guest can enter. */
+  readonly controlDir: string
+}
+
+export interface RunningSandbox {
+  readonly id: string
+  /** The first process inside, as the host sees it. A pid alone may be reused: both must match. */
+  readonly init: { readonly pid: number; readonly startTime: string }
+  readonly isolation: EffectiveIsolation
+}
+
+export interface SandboxStats {
+  readonly processes: number
+  readonly memoryBytes: number | null
+  readonly memoryPeakBytes: number | null
+  readonly cpuMs: number | null
+  readonly oomKills: number | null
+}
+
+export interface Capabilities {
+  readonly tiers: readonly ('standard' | 'strict')[]
+  readonly network: 'none' | 'policy-only'
+  readonly pause: boolean
+  readonly separateGuestUid: boolean
+  readonly limits: readonly ('memory' | 'swap' | 'pids' | 'cpu' | 'disk')[]
+  readonly cgroup: 'v1' | 'v2' | 'hybrid'
+}
