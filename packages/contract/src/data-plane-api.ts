@@ -20,7 +20,7 @@ import { commandId, envVars, sandboxId, sandboxPath } from './scalars.ts'
  * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended |
  * | `POST /sandboxes/:id/commands/:cid/signal` | `{signal}` → `{}` |
  * | `POST /sandboxes/:id/commands/:cid/stdin?end=true` | bytes → `{}` |
- * | `GET /sandboxes/:id/files?path=P` | → bytes, `content-length` = size at open |
+ * | `GET /sandboxes/:id/files?path=P` | → bytes; the header `x-size` is the size at open |
  * | `PUT /sandboxes/:id/files?path=P&mode=truncate` | bytes → `{bytes}` |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
  */

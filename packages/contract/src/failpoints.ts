@@ -1,3 +1,5 @@
+import { AirlockError } from './errors.ts'
+
 /**
  * Where a test may kill one of our processes, in the order in which a request passes. Nothing else happens at a
  * failpoint, and none is armed unless `failpoint` is configured. A test compares this table with the code.
@@ -43,17 +45,18 @@ export type Failpoint = (name: FailpointName) => Promise<void>
  */
 export function armFailpoint(
   armed: string | undefined,
-  process_: { self: ProcessName; kill(victim: ProcessName): Promise<void> },
+  owner: { readonly self: ProcessName; kill(victim: ProcessName): Promise<void> },
 ): Failpoint {
   if (armed === undefined) return async () => {}
-  const [target, victim] = armed.split(':')
-  const known = PROCESSES.find((name) => name === victim)
-  if (!FAILPOINTS.some((name) => name === target) || !known) throw new TypeError(`no such failpoint: ${armed}`)
+  const [target, victimName] = armed.split(':')
+  const victim = PROCESSES.find((name) => name === victimName)
+  if (!FAILPOINTS.some((name) => name === target) || !victim)
+    throw new AirlockError('config_invalid', `There is no failpoint ${armed}.`)
   let fired = false
   return async (name) => {
     if (fired || name !== target) return
     fired = true
-    if (known === process_.self) process.kill(process.pid, 'SIGKILL')
-    await process_.kill(known)
+    if (victim === owner.self) process.kill(process.pid, 'SIGKILL')
+    else await owner.kill(victim)
   }
 }

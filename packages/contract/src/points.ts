@@ -30,6 +30,7 @@ export const POINTS = {
   'file.mkdir': { reduces: false, about: 'A directory was made.' },
   'file.move': { reduces: false, about: 'A file was moved.' },
   'file.remove': { reduces: false, about: 'A file was removed.' },
+  'audit.lost': { reduces: true, about: 'Records of what reduces were lost before they joined the chain; how many.' },
   'audit.read': { reduces: false, about: 'Evidence was read or exported.' },
 } as const satisfies Record<string, { reduces: boolean; about: string }>
 

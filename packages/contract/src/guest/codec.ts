@@ -4,6 +4,7 @@ const KIND_MESSAGE = 1
 const KIND_DATA = 2
 const HEADER_BYTES = 5
 const DATA_HEADER_BYTES = 13
+const JOINED_BYTES = 64 * 1024
 
 /** A frame as bytes on the wire: u32 length of what follows, u8 kind, then JSON or a data header and raw bytes. */
 export type Frame =
@@ -58,14 +59,26 @@ export class FrameDecoder {
   #bytes = 0
 
   push(chunk: Buffer): Frame[] {
-    this.#chunks.push(chunk)
-    this.#bytes += chunk.length
+    this.#add(chunk)
     const frames: Frame[] = []
     for (;;) {
       const frame = this.#next()
       if (!frame) return frames
       frames.push(frame)
     }
+  }
+
+  /** Small chunks are joined as they come, so that a stream of single bytes does not cost an object for each. */
+  #add(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    let last = chunk
+    for (;;) {
+      const before = this.#chunks.at(-1)
+      if (!before || before.length > last.length || before.length + last.length > JOINED_BYTES) break
+      this.#chunks.pop()
+      last = Buffer.concat([before, last])
+    }
+    if (last.length > 0) this.#chunks.push(last)
   }
 
   #next(): Frame | undefined {
