@@ -1,0 +1,83 @@
+import type { Socket } from 'node:net'
+import { LineSplitter } from './lines.ts'
+
+interface Listener {
+  onLine(line: string): void
+  /** Called once: nothing comes or goes any more. */
+  onClose(): void
+}
+
+/**
+ * Lines over a socket. What is sent within one tick goes out as one write. A sender that must not outrun the other
+ * side awaits `drained()`; a receiver that must not be outrun calls `pause()`.
+ */
+export class LineSocket {
+  readonly #socket: Socket
+  #out: string[] = []
+
+  constructor(socket: Socket, listener: Listener) {
+    this.#socket = socket
+    const splitter = new LineSplitter()
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        for (const line of splitter.push(chunk)) listener.onLine(line)
+      } catch {
+        // A line above the bound: there is no way to find the next one, so the connection ends.
+        socket.destroy()
+      }
+    })
+    // 'close' always follows, and says all there is to say.
+    socket.on('error', () => {})
+    socket.on('close', () => listener.onClose())
+  }
+
+  send(line: string): void {
+    if (this.#out.push(line) === 1) process.nextTick(() => this.#flush())
+  }
+
+  /** Resolves when the other side has taken enough to be sent more, or is gone. */
+  async drained(): Promise<void> {
+    this.#flush()
+    if (this.#socket.destroyed || !this.#socket.writableNeedDrain) return
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        this.#socket.off('drain', done).off('close', done)
+        resolve()
+      }
+      this.#socket.on('drain', done).on('close', done)
+    })
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed
+  }
+
+  get isBehind(): boolean {
+    return this.#socket.writableNeedDrain
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  /** What was sent still goes out. */
+  end(): void {
+    this.#flush()
+    this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  #flush(): void {
+    if (this.#out.length === 0) return
+    const text = `${this.#out.join('\n')}\n`
+    this.#out = []
+    if (!this.#socket.destroyed) this.#socket.write(text)
+  }
+}

@@ -1,0 +1,188 @@
+import { id, newRecord, type NewRecord } from '@airlock/contract'
+import { type Clock, type Log, newId } from '@airlock/std'
+import type { Outcome, RecorderLink } from './recorder-link.ts'
+import { redactRecord } from './redact.ts'
+import { Spill, type SpilledNote } from './spill.ts'
+
+const MAX_NOTES = 10_000
+const MAX_BYTES = 64 * 1024 * 1024
+const MAX_SENT = 256
+const MAX_LOSSES = 256
+const LATE_MS = 1000
+const ANSWER_MS = 10_000
+const FIRST_RETRY_MS = 100
+const LAST_RETRY_MS = 5000
+/** No second try makes the recorder take these. */
+const REFUSED = new Set(['invalid_request', 'body_too_large', 'forbidden'])
+
+interface Note extends SpilledNote {
+  record: NewRecord
+  readonly bytes: number
+  late: boolean
+  isSent: boolean
+}
+
+export interface NoteQueueOptions {
+  readonly link: RecorderLink
+  readonly spillDir: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * Notes on their way to the recorder: in memory and spilled to disk, sent until acknowledged, each with one `rid` for
+ * all its life. When too many wait, the oldest make room, and one record per tenant counts them.
+ */
+export class NoteQueue {
+  readonly #link: RecorderLink
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #spill: Spill
+  /** All that are not acknowledged, oldest first. */
+  readonly #notes = new Map<string, Note>()
+  #ready: Note[] = []
+  #failed: Note[] = []
+  /** By tenant: the note that counts what was lost and is not on its way yet. */
+  readonly #losses = new Map<string, Note>()
+  #bytes = 0
+  #sent = 0
+  #retryMs = FIRST_RETRY_MS
+  #retry: NodeJS.Timeout | undefined
+  #onEmpty: (() => void)[] = []
+
+  constructor(options: NoteQueueOptions) {
+    this.#link = options.link
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#spill = new Spill(options.spillDir, options.log)
+    for (const note of this.#spill.found) this.#enter(makeNote(note, true))
+    this.#pump()
+  }
+
+  add(record: NewRecord): void {
+    const parsed = newRecord.safeParse(redactRecord(record))
+    if (!parsed.success) return this.#lose(record, 'it is malformed')
+    const note = makeNote({ rid: newId('rec'), at: this.#clock.now(), record: parsed.data }, false)
+    this.#enter(note)
+    this.#spill.add(note)
+    while (this.#notes.size > MAX_NOTES || this.#bytes > MAX_BYTES) if (!this.#evict()) break
+    this.#pump()
+  }
+
+  async flush(timeoutMs: number): Promise<void> {
+    if (this.#notes.size === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs)
+      this.#onEmpty.push(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  close(): void {
+    clearTimeout(this.#retry)
+    this.#ready = []
+    this.#spill.close()
+  }
+
+  #enter(note: Note): void {
+    this.#notes.set(note.rid, note)
+    this.#bytes += note.bytes
+    this.#ready.push(note)
+  }
+
+  #pump(): void {
+    while (this.#sent < MAX_SENT) {
+      const note = this.#ready.shift()
+      if (!note) return
+      if (this.#notes.has(note.rid)) void this.#send(note)
+    }
+  }
+
+  async #send(note: Note): Promise<void> {
+    this.#sent += 1
+    note.isSent = true
+    if (this.#losses.get(note.record.tenant) === note) this.#losses.delete(note.record.tenant)
+    const outcome = await this.#link.request(() => this.#request(note), ANSWER_MS)
+    this.#sent -= 1
+    note.isSent = false
+    this.#settle(note, outcome)
+    this.#pump()
+  }
+
+  #request(note: Note): object {
+    note.late ||= this.#clock.now() - note.at > LATE_MS
+    const happenedAt = note.record.happenedAt ?? new Date(note.at).toISOString()
+    const record = note.late ? { ...note.record, happenedAt } : note.record
+    // Whatever becomes of this sending, the next one comes late.
+    note.late = true
+    return { op: 'append', rid: note.rid, record }
+  }
+
+  #settle(note: Note, outcome: Outcome): void {
+    const isRefused = outcome.type === 'error' && REFUSED.has(outcome.code)
+    if (outcome.type === 'ok' || isRefused) {
+      this.#remove(note)
+      this.#retryMs = FIRST_RETRY_MS
+      if (isRefused) this.#lose(note.record, outcome.message)
+      return
+    }
+    this.#failed.push(note)
+    this.#retry ??= setTimeout(() => this.#sendAgain(), this.#retryMs)
+  }
+
+  #sendAgain(): void {
+    this.#retry = undefined
+    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS)
+    this.#ready = [...this.#failed.sort((a, b) => a.at - b.at), ...this.#ready]
+    this.#failed = []
+    this.#pump()
+  }
+
+  /** Removes the oldest that is not on its way. A note that counts losses is never lost itself. */
+  #evict(): boolean {
+    for (const note of this.#notes.values()) {
+      if (note.isSent || note.record.point === 'audit.lost') continue
+      this.#remove(note)
+      this.#lose(note.record, 'too many wait for the recorder')
+      return true
+    }
+    return false
+  }
+
+  #remove(note: Note): void {
+    this.#notes.delete(note.rid)
+    this.#bytes -= note.bytes
+    this.#spill.remove(note.rid, this.#notes)
+    if (this.#notes.size > 0) return
+    for (const wake of this.#onEmpty.splice(0)) wake()
+  }
+
+  #lose(record: NewRecord, why: string): void {
+    this.#log.error('a note was lost', { point: record.point, tenant: record.tenant, why })
+    if (record.point === 'audit.lost') return
+    const isCounted = this.#losses.has(record.tenant) || this.#losses.size < MAX_LOSSES
+    const tenant = isCounted && id.safeParse(record.tenant).success ? record.tenant : 'system'
+    const before = this.#losses.get(tenant)
+    if (before) before.record = lossRecord(tenant, lostBy(before.record) + 1)
+    const note = before ?? makeNote({ rid: newId('rec'), at: this.#clock.now(), record: lossRecord(tenant, 1) }, false)
+    this.#spill.add(note)
+    if (before) return
+    this.#losses.set(tenant, note)
+    this.#enter(note)
+  }
+}
+
+function makeNote(note: SpilledNote, late: boolean): Note {
+  return { ...note, late, isSent: false, bytes: JSON.stringify(note.record).length }
+}
+
+function lossRecord(tenant: string, lost: number): NewRecord {
+  return { tenant, actor: 'system', point: 'audit.lost', status: 'done', payload: { lost } }
+}
+
+function lostBy(record: NewRecord): number {
+  const lost = record.payload?.['lost']
+  return typeof lost === 'number' ? lost : 0
+}

@@ -1,0 +1,128 @@
+import { connect } from 'node:net'
+import {
+  AirlockError,
+  type AuditQuery,
+  type AuditRecord,
+  isAirlockError,
+  isErrorCode,
+  newRecord,
+  type NewRecord,
+  type SignedHead,
+} from '@airlock/contract'
+import { type Clock, type Log, newId, systemClock } from '@airlock/std'
+import { z } from 'zod'
+import { LineSplitter } from './lines.ts'
+import { NoteQueue } from './note-queue.ts'
+import { headResult, queryResult, recorderReply } from './protocol.ts'
+import { type Outcome, RecorderLink } from './recorder-link.ts'
+import { redactRecord } from './redact.ts'
+import type { AuditSink, EvidenceReader } from './sink.ts'
+
+const REQUIRE_MS = 5000
+const READ_MS = 15_000
+
+export interface RecorderClientOptions {
+  /** The recorder's socket for this process. */
+  readonly socket: string
+  /** A directory of this process alone; notes that the recorder does not have yet are kept there. */
+  readonly spillDir: string
+  readonly log: Log
+  readonly clock?: Clock
+}
+
+/** The recorder, as every other process sees it. Connects, and sends what an earlier life spilled, by itself. */
+export class RecorderClient implements AuditSink, EvidenceReader {
+  readonly #socket: string
+  readonly #clock: Clock
+  readonly #link: RecorderLink
+  readonly #notes: NoteQueue
+
+  constructor(options: RecorderClientOptions) {
+    this.#socket = options.socket
+    this.#clock = options.clock ?? systemClock
+    this.#link = new RecorderLink(options.socket)
+    this.#notes = new NoteQueue({ ...options, link: this.#link, clock: this.#clock })
+  }
+
+  /** Sent twice at most, with one `rid`: it is in the chain once when this resolves. */
+  async require(record: NewRecord): Promise<void> {
+    const parsed = newRecord.safeParse(redactRecord(record))
+    if (!parsed.success) throw new AirlockError('evidence_unavailable', undefined, { cause: parsed.error })
+    const request = { op: 'append', rid: newId('rec'), record: parsed.data }
+    const outcome = await this.#ask(request, REQUIRE_MS)
+    if (outcome.type !== 'ok') throw new AirlockError('evidence_unavailable', undefined, { cause: outcome })
+  }
+
+  note(record: NewRecord): void {
+    this.#notes.add(record)
+  }
+
+  async flush(timeoutMs: number): Promise<void> {
+    await this.#notes.flush(timeoutMs)
+  }
+
+  async query(
+    tenant: string,
+    query: AuditQuery,
+  ): Promise<{ readonly records: readonly AuditRecord[]; readonly nextCursor: string | null }> {
+    return resultOf(await this.#ask({ op: 'query', tenant, query }, READ_MS), queryResult)
+  }
+
+  async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    return resultOf(await this.#ask({ op: 'head', tenant }, READ_MS), headResult)
+  }
+
+  /** On a connection of its own, read only as fast as the caller takes the lines. */
+  async *export(tenant: string, signal: AbortSignal): AsyncGenerator<string> {
+    signal.throwIfAborted()
+    const socket = connect(this.#socket)
+    const onAbort = () => socket.destroy()
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      socket.write(`${JSON.stringify({ id: 0, op: 'export', tenant })}\n`)
+      yield* exportedLines(socket)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw isAirlockError(error) ? error : unavailable(error)
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      socket.destroy()
+    }
+  }
+
+  /** What was noted and is not acknowledged stays in the spill for the next life. */
+  close(): void {
+    this.#notes.close()
+    this.#link.close()
+  }
+
+  /** Asks once more when the connection died before the answer. */
+  async #ask(request: object, timeoutMs: number): Promise<Outcome> {
+    const until = this.#clock.now() + timeoutMs
+    const outcome = await this.#link.request(() => request, timeoutMs)
+    if (outcome.type !== 'lost') return outcome
+    return this.#link.request(() => request, Math.max(0, Math.min(timeoutMs, until - this.#clock.now())))
+  }
+}
+
+function resultOf<T>(outcome: Outcome, schema: z.ZodType<T>): T {
+  if (outcome.type === 'ok') return schema.parse(outcome.result)
+  if (outcome.type === 'error' && isErrorCode(outcome.code)) throw new AirlockError(outcome.code, outcome.message)
+  throw unavailable(outcome)
+}
+
+/** Ends only with the recorder's word that this was all: a connection that just closes is an error. */
+async function* exportedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const splitter = new LineSplitter()
+  for await (const chunk of bytes)
+    for (const line of splitter.push(chunk)) {
+      const reply = recorderReply.parse(JSON.parse(line))
+      if (reply.type !== 'line') return void resultOf(reply, z.unknown())
+      yield reply.line
+    }
+  throw unavailable()
+}
+
+function unavailable(cause?: unknown): AirlockError {
+  return new AirlockError('evidence_unavailable', 'The recorder does not answer.', { cause })
+}

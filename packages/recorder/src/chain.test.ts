@@ -1,0 +1,311 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { verifyExport } from '@airlock/audit'
+import { type AuditRecord, auditQuery, newRecord } from '@airlock/contract'
+import { createLog, newId } from '@airlock/std'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Chain, type ChainOptions, type Entry } from './chain.ts'
+import { exportChain } from './export.ts'
+import type { RecorderKeys } from './keys.ts'
+import { queryChain } from './query.ts'
+import { recoverChain } from './recover.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+const publicPem = publicKey.export({ format: 'pem', type: 'spki' }).toString()
+const keys: RecorderKeys = { signing: privateKey, public: publicKey, publicPem, mac: randomBytes(32) }
+const log = createLog({ process: 'recorder', level: 'silent', write: () => {} })
+
+let dir: string
+let chains: Chain[]
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'airlock-chain-'))
+  chains = []
+})
+
+afterEach(async () => {
+  for (const chain of chains) await chain.close()
+  rmSync(dir, { recursive: true })
+})
+
+describe('a chain', () => {
+  it('never lets time go back, even when the clock does', async () => {
+    let now = Date.parse('2026-01-01T00:00:10.000Z')
+    const chain = makeChain({ clock: { now: () => now } })
+    await chain.append(entry(1))
+    now -= 5000
+    await chain.append(entry(2))
+    await chain.close()
+    const again = await reopen({ clock: { now: () => now } })
+    await again.append(entry(3))
+    now += 6000
+    await again.append(entry(4))
+    expect((await recordsOf(again)).map(({ ts }) => ts)).toEqual([
+      '2026-01-01T00:00:10.000Z',
+      '2026-01-01T00:00:10.000Z',
+      '2026-01-01T00:00:10.000Z',
+      '2026-01-01T00:00:11.000Z',
+    ])
+  })
+
+  it('goes on in new segments, and is one chain over all of them', async () => {
+    const chain = makeChain({ segmentBytes: 2000 })
+    for (let n = 1; n <= 20; n++) await chain.append(entry(n))
+    expect(readdirSync(dir).filter((name) => name.endsWith('.ndjson')).length).toBeGreaterThan(3)
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 20 })
+    await chain.close()
+    const again = await reopen({ segmentBytes: 2000 })
+    await again.append(entry(21))
+    expect(await verify(again)).toMatchObject({ ok: true, records: 21 })
+  })
+
+  it('signs a head every thousand records, in the chain and beside it', async () => {
+    const chain = makeChain({})
+    await Promise.all(Array.from({ length: 2500 }, async (_, n) => chain.append(entry(n + 1))))
+    const heads = (await exportOf(chain)).filter((line) => line.includes('"signature"'))
+    expect(heads.map((line) => JSON.parse(line).seq)).toEqual([0, 1000, 2000, 2500])
+    expect(JSON.parse(readFileSync(join(dir, 'head.json'), 'utf8'))).toMatchObject({ seq: 2000, tenant: 'default' })
+  })
+
+  it('writes a record that is sent again only once, also after a restart', async () => {
+    const chain = makeChain({})
+    const first = entry(1)
+    await Promise.all([chain.append(first), chain.append(first)])
+    await chain.append(first)
+    await chain.append(entry(2))
+    await chain.close()
+    const again = await reopen({})
+    await again.append(first)
+    expect((await recordsOf(again)).map(({ payload }) => payload)).toEqual([{ n: 1 }, { n: 2 }])
+  })
+
+  it('knows its own rid from one that stands in a payload', async () => {
+    const chain = makeChain({})
+    const later = entry(2)
+    await chain.append({ ...entry(1), record: newRecord.parse({ ...entry(1).record, payload: { rid: later.rid } }) })
+    await chain.close()
+    const again = await reopen({})
+    await again.append(later)
+    expect(await recordsOf(again)).toHaveLength(2)
+  })
+})
+
+describe('a chain on a failing disk', () => {
+  it.each([
+    ['ENOSPC in the middle of a write', failing({ write: 'ENOSPC' })],
+    ['EIO in fdatasync', failing({ datasync: 'EIO' })],
+    ['EIO in fdatasync and then in truncate', failing({ datasync: 'EIO', truncate: 'EIO' })],
+  ])('refuses what it could not write after %s, and goes on later', async (_name, disk) => {
+    const chain = makeChain({ openFile: disk.open })
+    await chain.append(entry(1))
+    disk.fail()
+    const refused = await Promise.allSettled([chain.append(entry(2)), chain.append(entry(3))])
+    expect(refused.map((result) => result.status === 'rejected' && result.reason.code)).toEqual([
+      'evidence_unavailable',
+      'evidence_unavailable',
+    ])
+    await chain.append(entry(4))
+    await chain.append(entry(5))
+    expect((await recordsOf(chain)).map(({ seq, payload }) => [seq, payload['n']])).toEqual([
+      [1, 1],
+      [2, 4],
+      [3, 5],
+    ])
+    expect(await verify(chain)).toMatchObject({ ok: true })
+  })
+
+  it('is broken when what was acknowledged is gone after an error', async () => {
+    const disk = failing({ datasync: 'EIO' })
+    const chain = makeChain({ openFile: disk.open })
+    await chain.append(entry(1))
+    disk.fail()
+    await expect(chain.append(entry(2))).rejects.toMatchObject({ code: 'evidence_unavailable' })
+    const file = segmentPath()
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"n":1', '"n":7'))
+    await expect(chain.append(entry(3))).rejects.toMatchObject({ code: 'evidence_broken' })
+  })
+})
+
+describe('recovery', () => {
+  it('cuts off a torn last line, keeps it beside, and appends after it', async () => {
+    await filled(3)
+    appendFileSync(segmentPath(), '{"actor":"key:abc","torn')
+    const recovered = await recoverChain({ dir, tenant: 'default', keys })
+    expect(recovered).toMatchObject({ torn: { bytes: 24, saved: true }, broken: undefined, position: { seq: 3 } })
+    const torn = readdirSync(dir).find((name) => name.endsWith('.torn')) ?? ''
+    expect(readFileSync(join(dir, torn), 'utf8')).toBe('{"actor":"key:abc","torn')
+    const chain = makeChain({ recovered })
+    await chain.append(entry(4))
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 4 })
+  })
+
+  it('drops a segment that was being made', async () => {
+    await filled(3)
+    writeFileSync(join(dir, '000000000004.ndjson'), '{"hash":"00')
+    const chain = await reopen({})
+    await chain.append(entry(4))
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 4 })
+  })
+
+  const tampered: readonly [string, (text: string) => string][] = [
+    ['an edited record', (text) => text.replace('"n":3', '"n":4')],
+    ['a mac that is not ours', (text) => text.replace(/"mac":"[0-9a-f]{8}/g, '"mac":"00000000')],
+    ['a deleted record', (text) => text.split('\n').toSpliced(2, 1).join('\n')],
+    ['no head', (text) => text.split('\n').slice(1).join('\n')],
+    ['a line that is nonsense', (text) => `${text}nonsense\n`],
+  ]
+  it.each(tampered)('does not append to an unsigned tail with %s, but lets it be read', async (_name, tamper) => {
+    const chain = makeChain({})
+    for (let n = 1; n <= 3; n++) await chain.append(entry(n))
+    const text = tamper(readFileSync(segmentPath(), 'utf8'))
+    writeFileSync(segmentPath(), text)
+    const again = await reopen({})
+    await expect(again.append(entry(4))).rejects.toMatchObject({ code: 'evidence_broken' })
+    expect(() => again.signHead()).toThrow('The chain is broken')
+    expect((await recordsOf(again)).length).toBeGreaterThanOrEqual(2)
+    await expect(exportOf(again)).rejects.toMatchObject({ code: 'evidence_broken' })
+    expect(readFileSync(segmentPath(), 'utf8')).toBe(text)
+  })
+
+  it('sees by head.json that the end of the chain was cut off, or all of it', async () => {
+    await filled(3)
+    const file = segmentPath()
+    truncateSync(file, readFileSync(file, 'utf8').indexOf('\n') + 1)
+    expect((await reopen({})).broken).toBe('the chain is truncated: head.json is at 3')
+    rmSync(file)
+    expect((await reopen({})).broken).toBe('the chain is gone')
+    writeFileSync(join(dir, 'head.json'), '{}')
+    expect((await reopen({})).broken).toBe('head.json does not verify')
+  })
+
+  it('does not append to a file that someone else wrote to', async () => {
+    const chain = await filled(1)
+    appendFileSync(segmentPath(), 'x\n')
+    await expect(chain.append(entry(2))).rejects.toMatchObject({ code: 'evidence_broken' })
+  })
+})
+
+describe('a query', () => {
+  it('answers newest first, in pages, over segments', async () => {
+    const chain = makeChain({ segmentBytes: 2000 })
+    for (let n = 1; n <= 12; n++) await chain.append(entry(n))
+    const pages: unknown[] = []
+    let cursor: string | null | undefined
+    do {
+      const page = await query(chain, { limit: 5, ...(cursor ? { cursor } : {}) })
+      pages.push(page.records.map(({ seq }) => seq))
+      cursor = page.nextCursor
+    } while (cursor !== null)
+    expect(pages).toEqual([
+      [12, 11, 10, 9, 8],
+      [7, 6, 5, 4, 3],
+      [2, 1],
+    ])
+  })
+
+  it('filters by agent, sandbox, point, status and time', async () => {
+    let now = Date.parse('2026-01-01T00:00:00.000Z')
+    const chain = makeChain({ clock: { now: () => (now += 1000) } })
+    await chain.append(entry(1, { agent: 'a', sandbox: 's' }))
+    await chain.append(entry(2, { agent: 'b', point: 'file.read' }))
+    await chain.append(entry(3, { agent: 'a', status: 'failed' }))
+    const all = await recordsOf(chain)
+    const found = async (filter: object) => (await query(chain, filter)).records.map(({ seq }) => seq)
+    expect(await found({ agent: 'a' })).toEqual([3, 1])
+    expect(await found({ sandbox: 's' })).toEqual([1])
+    expect(await found({ point: 'file.read' })).toEqual([2])
+    expect(await found({ status: 'failed' })).toEqual([3])
+    expect(await found({ since: all[1]?.ts })).toEqual([3, 2])
+    expect(await found({ until: all[1]?.ts })).toEqual([2, 1])
+  })
+
+  it('answers a page that fits one line of the protocol, and says where to go on', async () => {
+    const chain = makeChain({})
+    const payload = { text: 'x'.repeat(4000), more: Array.from({ length: 14 }, () => 'y'.repeat(4000)) }
+    for (let n = 1; n <= 12; n++) await chain.append(entry(n, { payload }))
+    const page = await query(chain, { limit: 1000 })
+    expect(JSON.stringify(page).length).toBeLessThan(1024 * 1024)
+    const rest = await query(chain, { limit: 1000, cursor: page.nextCursor })
+    expect([...page.records, ...rest.records].map(({ seq }) => seq)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+  })
+})
+
+function makeChain(options: Partial<ChainOptions>): Chain {
+  const clock = { now: () => Date.now() }
+  const chain = new Chain({ dir, tenant: 'default', keys, log, clock, failpoint: async () => {}, ...options })
+  chains.push(chain)
+  return chain
+}
+
+async function reopen(options: Partial<ChainOptions>): Promise<Chain> {
+  return makeChain({ ...options, recovered: await recoverChain({ dir, tenant: 'default', keys }) })
+}
+
+/** A chain of `count` records under a signed head, at rest. */
+async function filled(count: number): Promise<Chain> {
+  const chain = makeChain({})
+  for (let n = 1; n <= count; n++) await chain.append(entry(n))
+  await chain.close()
+  return chain
+}
+
+function entry(n: number, fields: object = {}): Entry {
+  const record = { tenant: 'default', actor: 'system', point: 'command.run', status: 'done', payload: { n }, ...fields }
+  return { rid: newId('rec'), process: 'control-plane', record: newRecord.parse(record) }
+}
+
+function segmentPath(): string {
+  return join(dir, '000000000001.ndjson')
+}
+
+async function exportOf(chain: Chain): Promise<string[]> {
+  return Array.fromAsync(exportChain(chain, { dir, publicKey }))
+}
+
+async function verify(chain: Chain) {
+  return verifyExport(await exportOf(chain), { publicKey: publicPem })
+}
+
+async function query(chain: Chain, filter: object) {
+  return queryChain(dir, chain.snapshot, auditQuery.parse(filter))
+}
+
+/** Oldest first. */
+async function recordsOf(chain: Chain): Promise<AuditRecord[]> {
+  return (await query(chain, { limit: 1000 })).records.toReversed()
+}
+
+/** Real files whose next calls of these kinds fail once; a write does half of its work first. */
+function failing(codes: Readonly<Partial<Record<'write' | 'datasync' | 'truncate', string>>>) {
+  let due: Record<string, string | undefined> = {}
+  const failOnce = (kind: string) => {
+    const code = due[kind]
+    due[kind] = undefined
+    if (code !== undefined) throw Object.assign(new TypeError(code), { code })
+  }
+  const wrap = (file: FileHandle): FileHandle =>
+    new Proxy(file, {
+      get(target, name) {
+        if (name === 'write')
+          return async (bytes: Buffer, from: number, ...[length, at]: [number, number]) => {
+            const half = due['write'] === undefined ? length : Math.floor(length / 2)
+            const result = await target.write(bytes, from, half, at)
+            failOnce('write')
+            return result
+          }
+        const member: unknown = Reflect.get(target, name, target)
+        if (typeof member !== 'function') return member
+        return async (...args: unknown[]) => {
+          failOnce(String(name))
+          return member.apply(target, args)
+        }
+      },
+    })
+  return {
+    fail: () => (due = { ...codes }),
+    open: async (path: string, flags: string) => wrap(await open(path, flags, 0o600)),
+  }
+}

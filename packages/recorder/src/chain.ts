@@ -1,0 +1,267 @@
+import { canonical, type ChainPosition, GENESIS, hashRecord, redactRecord, signHead } from '@airlock/audit'
+import { AirlockError, type Failpoint, newRecord, type NewRecord, type SignedHead } from '@airlock/contract'
+import { type Clock, type Log, newId } from '@airlock/std'
+import type { z } from 'zod'
+import { ChainFile, type OpenFile } from './chain-file.ts'
+import type { RecorderKeys } from './keys.ts'
+import { type ChainTail, KNOWN_RIDS, type Recovered, verifyTail } from './recover.ts'
+import { storeRecord } from './stored-line.ts'
+
+const MAX_BATCH = 1024
+const MAX_QUEUE = 16 * 1024
+const SEGMENT_BYTES = 16 * 1024 * 1024
+const HEAD_RECORDS = 1000
+const HEAD_MS = 1000
+
+export interface ChainOptions {
+  readonly dir: string
+  readonly tenant: string
+  readonly keys: RecorderKeys
+  readonly clock: Clock
+  readonly log: Log
+  readonly failpoint: Failpoint
+  /** What an earlier life left; a new chain without it. */
+  readonly recovered?: Recovered
+  readonly segmentBytes?: number
+  readonly openFile?: OpenFile
+}
+
+export interface Entry {
+  /** Chosen by the sender: the same again is the same record. */
+  readonly rid: string
+  readonly process: string
+  readonly record: z.infer<typeof newRecord>
+}
+
+interface Waiting extends Entry {
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/** What a batch makes of the chain, once it is durable. */
+interface Draft {
+  position: ChainPosition
+  ts: number
+  unsigned: number
+  head: SignedHead | undefined
+  readonly lines: string[]
+}
+
+/**
+ * The chain of one tenant. Whatever waits is written and synced together, then acknowledged; when that fails, all of
+ * it is refused and the chain is as it was. At most a second passes until a signed head covers a record.
+ */
+export class Chain {
+  readonly #options: ChainOptions
+  readonly #file: ChainFile
+  readonly #rids: Set<string>
+  readonly #pending = new Map<string, Promise<void>>()
+  #queue: Waiting[] = []
+  /** Our own records, which nobody waits for: they go first, as soon as something can be written. */
+  #owed: (Entry & { readonly at: number })[] = []
+  #position: ChainPosition
+  #ts: number
+  #unsigned: number
+  #broken: string | undefined
+  #isHeadDue = false
+  /** Said once, until it works again. */
+  #isFailing = false
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+
+  constructor(options: ChainOptions) {
+    const { recovered } = options
+    this.#options = options
+    this.#file = new ChainFile(options.dir, { ...options, ...recovered?.end })
+    this.#rids = new Set(recovered?.rids)
+    this.#position = recovered?.position ?? { seq: 0, hash: GENESIS }
+    this.#ts = recovered?.ts ?? 0
+    this.#unsigned = recovered?.unsigned ?? 0
+    this.#broken = recovered?.broken
+    this.#armTimer()
+  }
+
+  get broken(): string | undefined {
+    return this.#broken
+  }
+
+  /** What is acknowledged now: a reader reads this much and no further. */
+  get snapshot(): { readonly position: ChainPosition; readonly end: ChainTail['end'] } {
+    return { position: this.#position, end: this.#file.end }
+  }
+
+  /** Resolves when the record is durable. */
+  async append(entry: Entry): Promise<void> {
+    if (this.#rids.has(entry.rid)) return
+    const before = this.#pending.get(entry.rid)
+    if (before) return before
+    if (this.#queue.length >= MAX_QUEUE) throw new AirlockError('evidence_unavailable', 'Too many records wait.')
+    const done = new Promise<void>((resolve, reject) => this.#queue.push({ ...entry, resolve, reject }))
+    this.#pending.set(entry.rid, done)
+    this.#start()
+    return done
+  }
+
+  /** Writes a record of our own now, or whenever that becomes possible. */
+  owe(record: NewRecord): void {
+    this.#owed.push({
+      rid: newId('rec'),
+      process: 'recorder',
+      record: newRecord.parse(record),
+      at: this.#options.clock.now(),
+    })
+    this.#start()
+  }
+
+  signHead(position: ChainPosition = this.#position): SignedHead {
+    if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
+    const { tenant, keys, clock } = this.#options
+    const ts = new Date(Math.max(this.#ts, clock.now())).toISOString()
+    return signHead(keys.signing, { tenant, ts, ...position })
+  }
+
+  /** Writes what waits, signs a last head. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#isHeadDue = true
+    this.#start()
+    await this.#running
+    clearTimeout(this.#timer)
+    await this.#file.close()
+  }
+
+  #start(): void {
+    this.#running ??= this.#run()
+  }
+
+  async #run(): Promise<void> {
+    // Everything that arrives in this turn of the event loop joins the first batch.
+    await new Promise((resolve) => setImmediate(resolve))
+    do await this.#commit()
+    while (this.#queue.length > 0)
+    this.#running = undefined
+    this.#armTimer()
+    // Idle chains hold no file open. A close that fails after a sync has nothing left to lose.
+    if (this.#unsigned === 0) await this.#file.close().catch(() => undefined)
+  }
+
+  async #commit(): Promise<void> {
+    const batch = this.#queue.splice(0, MAX_BATCH)
+    try {
+      await this.#write(batch)
+      for (const { resolve } of batch) resolve()
+      this.#isFailing = false
+    } catch (error) {
+      if (!this.#isFailing)
+        this.#options.log.error('evidence cannot be written', { tenant: this.#options.tenant, error })
+      this.#isFailing = true
+      for (const { reject } of batch) reject(error)
+    } finally {
+      for (const { rid } of batch) this.#pending.delete(rid)
+    }
+  }
+
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
+    const owed = this.#owed.length
+    this.#isHeadDue &&= this.#unsigned + owed + batch.length > 0
+    if (owed + batch.length === 0 && !this.#isHeadDue) return
+    // Our own records pass no failpoint, or an armed recorder would die before it serves.
+    const failpoint: Failpoint = batch.length > 0 ? this.#options.failpoint : async () => {}
+    await failpoint('record.received')
+    await this.#prepare()
+    const draft = this.#draft([...this.#owed, ...batch])
+    await this.#file.append(Buffer.from(`${draft.lines.join('\n')}\n`))
+    await failpoint('record.written')
+    this.#position = draft.position
+    this.#ts = draft.ts
+    this.#unsigned = draft.unsigned
+    this.#isHeadDue &&= draft.unsigned > 0
+    for (const { rid } of [...this.#owed.splice(0, owed), ...batch]) this.#remember(rid)
+    if (draft.head) await this.#publish(draft.head)
+  }
+
+  /** A segment to write to, verified again if an error left it in doubt. */
+  async #prepare(): Promise<void> {
+    const { dir, tenant, keys, segmentBytes = SEGMENT_BYTES } = this.#options
+    if (this.#file.isSuspect) {
+      await this.#file.restore()
+      const { position, broken } = await verifyTail({ dir, tenant, keys }, this.#file.end)
+      if (broken !== undefined || position.hash !== this.#position.hash) this.#break(broken ?? 'its end is gone')
+    }
+    const { end } = this.#file
+    if (!end || end.size >= segmentBytes) await this.#file.rotate(this.#position.seq + 1, this.signHead())
+  }
+
+  #break(reason: string): never {
+    this.#broken = reason
+    throw new AirlockError('evidence_broken', `The chain is broken: ${reason}.`)
+  }
+
+  #draft(entries: readonly (Entry & { readonly at?: number })[]): Draft {
+    const draft: Draft = {
+      position: this.#position,
+      ts: this.#ts,
+      unsigned: this.#unsigned,
+      head: undefined,
+      lines: [],
+    }
+    for (const entry of entries) {
+      this.#draftRecord(draft, entry)
+      if (draft.unsigned >= HEAD_RECORDS) this.#draftHead(draft)
+    }
+    if (this.#isHeadDue && draft.unsigned > 0) this.#draftHead(draft)
+    return draft
+  }
+
+  #draftRecord(draft: Draft, entry: Entry & { readonly at?: number }): void {
+    const now = this.#options.clock.now()
+    const isLate = entry.at !== undefined && now - entry.at > HEAD_MS
+    const happenedAt = isLate ? new Date(entry.at).toISOString() : entry.record.happenedAt
+    // A clock that went back does not take the chain with it.
+    draft.ts = Math.max(draft.ts, now)
+    const unsealed = {
+      ...redactRecord(entry.record),
+      ...(happenedAt === undefined ? {} : { happenedAt }),
+      seq: draft.position.seq + 1,
+      ts: new Date(draft.ts).toISOString(),
+      process: entry.process,
+      late: happenedAt !== undefined,
+      prev: draft.position.hash,
+    }
+    const record = { ...unsealed, hash: hashRecord(unsealed) }
+    draft.lines.push(storeRecord(record, { rid: entry.rid, macKey: this.#options.keys.mac }))
+    draft.position = { seq: record.seq, hash: record.hash }
+    draft.unsigned += 1
+  }
+
+  #draftHead(draft: Draft): void {
+    draft.head = this.signHead(draft.position)
+    draft.lines.push(canonical(draft.head))
+    draft.unsigned = 0
+  }
+
+  /** The head is in the chain already: a `head.json` that lags is caught up by the next one. */
+  async #publish(head: SignedHead): Promise<void> {
+    await this.#file.writeHead(head).catch((error: unknown) => {
+      this.#options.log.warn('head.json could not be written', { tenant: this.#options.tenant, error })
+    })
+  }
+
+  #remember(rid: string): void {
+    this.#rids.add(rid)
+    for (const oldest of this.#rids) {
+      if (this.#rids.size <= KNOWN_RIDS) return
+      this.#rids.delete(oldest)
+    }
+  }
+
+  #armTimer(): void {
+    if (this.#timer || this.#broken !== undefined || this.#unsigned + this.#owed.length === 0) return
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#isHeadDue = true
+      this.#start()
+    }, HEAD_MS)
+  }
+}

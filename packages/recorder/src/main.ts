@@ -1,0 +1,14 @@
+import { armFailpoint } from '@airlock/contract'
+import { createLog, Supervised } from '@airlock/std'
+import { compose } from './compose.ts'
+import { readConfig } from './config.ts'
+
+const config = readConfig()
+const log = createLog({ process: 'recorder', level: config.logLevel, write: (line) => process.stderr.write(line) })
+const supervised = new Supervised(async () => running.stop())
+const failpoint = armFailpoint(config.failpoint ?? undefined, {
+  self: 'recorder',
+  kill: (victim) => supervised.kill(victim),
+})
+const running = await compose(config, { log, failpoint })
+supervised.ready()

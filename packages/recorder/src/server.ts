@@ -1,0 +1,146 @@
+import { chmodSync, chownSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { LineSocket, type RecorderReply, recorderRequest, type RecorderRequest } from '@airlock/audit'
+import { AirlockError, toAirlockError } from '@airlock/contract'
+import { assertNever, type Log } from '@airlock/std'
+import { z } from 'zod'
+import type { Recorder } from './recorder.ts'
+
+const MAX_CLIENTS = 64
+const MAX_UNANSWERED = 2048
+/** A reader that takes nothing of an export for so long has its connection ended. */
+const STALLED_MS = 60_000
+
+export interface RecorderServerOptions {
+  readonly path: string
+  /** Who may connect, beside root. */
+  readonly uid: number | null
+  /** Who is calling: whoever comes by this socket. */
+  readonly process: 'control-plane' | 'data-plane'
+  readonly recorder: Recorder
+  /** Connections wait for it. */
+  readonly ready: Promise<void>
+  readonly log: Log
+}
+
+/** One socket of the recorder, for one process. Only the control plane may read. */
+export class RecorderServer {
+  readonly #options: RecorderServerOptions
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  /** Precondition: the umask keeps others out until the socket has its owner. */
+  static async listen(options: RecorderServerOptions): Promise<RecorderServer> {
+    rmSync(options.path, { force: true })
+    const server = new RecorderServer(options)
+    await new Promise<void>((resolve, reject) => {
+      server.#server.once('error', reject).listen(options.path, resolve)
+    })
+    chmodSync(options.path, 0o600)
+    if (options.uid !== null) chownSync(options.path, options.uid, options.uid)
+    return server
+  }
+
+  private constructor(options: RecorderServerOptions) {
+    this.#options = options
+    this.#server = createServer({ pauseOnConnect: true }, (socket) => {
+      this.#sockets.add(socket)
+      socket.on('close', () => this.#sockets.delete(socket))
+      // A connection that breaks before it is served says nothing new.
+      socket.on('error', () => {})
+      void options.ready.then(() => this.#serve(socket))
+    })
+    this.#server.maxConnections = MAX_CLIENTS
+  }
+
+  /** Takes no new connection. */
+  stopListening(): void {
+    this.#server.close()
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #serve(socket: Socket): void {
+    let unanswered = 0
+    const lines = new LineSocket(socket, {
+      onClose: () => {},
+      onLine: (line) => {
+        unanswered += 1
+        if (unanswered >= MAX_UNANSWERED) lines.pause()
+        void this.#answer(line, lines).finally(() => {
+          unanswered -= 1
+          if (unanswered < MAX_UNANSWERED / 2) lines.resume()
+        })
+      },
+    })
+    lines.resume()
+  }
+
+  async #answer(line: string, lines: LineSocket): Promise<void> {
+    const request = parseRequest(line)
+    // Without an id there is nothing to answer to: the other side is not one of ours.
+    if (!request) return lines.destroy()
+    try {
+      if (!('op' in request)) throw new AirlockError('invalid_request', request.problem)
+      const result = await this.#handle(request, lines)
+      reply(lines, { id: request.id, type: 'ok', result })
+    } catch (error) {
+      const { code, message } = toAirlockError(error)
+      if (code === 'internal') this.#options.log.error('a request failed', { error })
+      reply(lines, { id: request.id, type: 'error', code, message })
+    }
+    // Answers that nobody reads must not pile up: no further request is taken until they are read.
+    if (lines.isBehind) await lines.drained()
+  }
+
+  async #handle(request: RecorderRequest, lines: LineSocket): Promise<unknown> {
+    const { recorder, process } = this.#options
+    if (request.op !== 'append' && process !== 'control-plane')
+      throw new AirlockError('forbidden', 'Only the control plane reads evidence.')
+    switch (request.op) {
+      case 'append':
+        await recorder.append({ rid: request.rid, process, record: request.record })
+        return null
+      case 'query':
+        return recorder.query(request.tenant, request.query)
+      case 'head':
+        return recorder.head(request.tenant)
+      case 'export':
+        await this.#export(request, lines)
+        return null
+      default:
+        return assertNever(request)
+    }
+  }
+
+  async #export(request: { readonly id: number; readonly tenant: string }, lines: LineSocket): Promise<void> {
+    for await (const line of this.#options.recorder.export(request.tenant)) {
+      if (!lines.isOpen) return
+      reply(lines, { id: request.id, type: 'line', line })
+      if (!lines.isBehind) continue
+      const stalled = setTimeout(() => lines.destroy(), STALLED_MS)
+      await lines.drained()
+      clearTimeout(stalled)
+    }
+  }
+}
+
+function reply(lines: LineSocket, message: RecorderReply): void {
+  lines.send(JSON.stringify(message))
+}
+
+const identified = z.object({ id: z.int().min(0) })
+
+function parseRequest(line: string): RecorderRequest | { readonly id: number; readonly problem: string } | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    const request = recorderRequest.safeParse(value)
+    if (request.success) return request.data
+    return { ...identified.parse(value), problem: z.prettifyError(request.error) }
+  } catch {
+    // Not JSON, or without an id.
+    return undefined
+  }
+}

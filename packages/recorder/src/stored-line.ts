@@ -1,0 +1,42 @@
+import { canonical, macOf } from '@airlock/audit'
+import { auditRecord, type AuditRecord, signedHead, type SignedHead } from '@airlock/contract'
+import { z } from 'zod'
+
+/** A record as it is on disk. `mac` and `rid` are ours alone: they are not hashed and never exported. */
+const storedRecord = auditRecord.extend({ mac: z.string(), rid: z.string() })
+
+export type StoredLine =
+  | { readonly type: 'record'; readonly record: AuditRecord; readonly mac: string; readonly rid: string }
+  | { readonly type: 'head'; readonly head: SignedHead }
+
+export function storeRecord(record: AuditRecord, options: { readonly rid: string; readonly macKey: Buffer }): string {
+  return canonical({ ...record, mac: macOf(options.macKey, record.hash), rid: options.rid })
+}
+
+/** Undefined when the line is neither a record nor a head. */
+export function parseStored(line: string): StoredLine | undefined {
+  const value = parseJson(line)
+  const head = signedHead.safeParse(value)
+  if (head.success) return { type: 'head', head: head.data }
+  const stored = storedRecord.safeParse(value)
+  if (!stored.success) return undefined
+  const { mac, rid, ...record } = stored.data
+  return { type: 'record', record, mac, rid }
+}
+
+/** The line as others may see it. A line that is damaged is passed on as it is, for a verifier to name. */
+export function exportLine(line: string): string {
+  const value = parseJson(line)
+  if (typeof value !== 'object' || value === null || !('mac' in value)) return line
+  const { mac: _mac, rid: _rid, ...record } = { rid: '', ...value }
+  return canonical(record)
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    // Damaged: no caller takes undefined for a record.
+    return undefined
+  }
+}
