@@ -1,0 +1,166 @@
+import { type AirlockError, type NodeCommand, type NodeCommandSpec } from '@airlock/contract'
+import { CHUNK_BYTES, FrameError, type GuestCommandEnd, STREAM } from '@airlock/contract/guest'
+import { KeyedLock } from '@airlock/std'
+import type { DataFrame } from './guest-connection.ts'
+import { Notice } from './notice.ts'
+import type { SendWindow } from './send-window.ts'
+import type { CommandMeta, Output, Spool, SpooledCommand } from './spool.ts'
+
+/** What the host knows of one command. It believes the guest about exit and output, within the bounds of the caller. */
+export class CommandRecord {
+  /** Something below changed. */
+  readonly changed = new Notice()
+  readonly stdin: SendWindow
+  /** Writers of stdin take turns. */
+  readonly stdinLock = new KeyedLock()
+  isStdinEnded = false
+  isFeeding = false
+  #meta: CommandMeta
+  #stored: number
+  #fileBytes: number
+  /** Bytes that arrived, also those beyond the cap. */
+  #received: number
+  #staged: Output[] = []
+  #stagedBytes = 0
+  #owesAck = false
+  #failure: AirlockError | undefined
+
+  constructor(spooled: SpooledCommand, stdin: SendWindow) {
+    this.#meta = spooled.meta
+    this.#stored = spooled.outputBytes
+    this.#received = spooled.outputBytes
+    this.#fileBytes = spooled.fileBytes
+    this.stdin = stdin
+  }
+
+  get id(): string {
+    return this.#meta.command.id
+  }
+
+  get channel(): number {
+    return this.#meta.channel
+  }
+
+  get stdinSource(): NodeCommandSpec['stdin'] {
+    return this.#meta.stdin
+  }
+
+  get meta(): CommandMeta {
+    return { ...this.#meta, command: this.command }
+  }
+
+  get command(): NodeCommand {
+    return { ...this.#meta.command, outputBytes: this.#stored }
+  }
+
+  get isRunning(): boolean {
+    return this.#meta.command.state === 'running'
+  }
+
+  get isComplete(): boolean {
+    return this.#meta.complete
+  }
+
+  get received(): number {
+    return this.#received
+  }
+
+  /** The length of the output file that readers may rely on. */
+  get fileBytes(): number {
+    return this.#fileBytes
+  }
+
+  /** When somebody outside must look why it has not ended. */
+  get deadlineMs(): number {
+    return this.#meta.command.startedAt + this.#meta.timeoutMs
+  }
+
+  /** Takes output; bytes that came before are skipped, bytes beyond the caller's cap are dropped. */
+  stage(frame: DataFrame): void {
+    if (frame.stream !== STREAM.stdout && frame.stream !== STREAM.stderr) throw new FrameError('output of no stream')
+    if (frame.offset > this.#received) throw new FrameError('output with a gap')
+    const fresh = frame.bytes.subarray(this.#received - frame.offset)
+    if (fresh.length === 0 || this.#meta.complete) return
+    this.#received += fresh.length
+    this.#owesAck = true
+    const room = this.#meta.maxOutputBytes - this.#stored - this.#stagedBytes
+    if (fresh.length > room) this.#truncate()
+    this.#keep(frame.stream, fresh.subarray(0, Math.max(0, room)))
+  }
+
+  /** Appends what was staged. Returns the offset to acknowledge, if any. */
+  async flush(spool: Spool): Promise<number | undefined> {
+    if (!this.#owesAck) return undefined
+    const staged = this.#staged
+    const stagedBytes = this.#stagedBytes
+    this.#owesAck = false
+    this.#staged = []
+    this.#stagedBytes = 0
+    if (staged.length > 0) await this.#append(spool, staged, stagedBytes)
+    this.changed.notify()
+    return this.#received
+  }
+
+  exited(end: GuestCommandEnd, endedAt: number): void {
+    const { exitCode, signal, timedOut } = end
+    this.#update({ state: 'exited', exitCode, signal, timedOut, endedAt })
+  }
+
+  closed(truncated: boolean): void {
+    this.#meta = { ...this.#meta, stdin: 'none', complete: true }
+    if (truncated) this.#truncate()
+    this.changed.notify()
+  }
+
+  lost(endedAt: number): void {
+    if (this.isRunning) this.#update({ state: 'lost', endedAt })
+    this.closed(false)
+  }
+
+  /** Nothing will come any more: whoever waits is told so. */
+  abandon(error: AirlockError): void {
+    this.#failure ??= error
+    this.stdin.fail(error)
+    this.changed.notify()
+  }
+
+  /** Resolves at the next change; rejects when there will be none. */
+  async nextChange(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#failure) throw this.#failure
+    await this.changed.wait(signal)
+    if (this.#failure && !this.isComplete) throw this.#failure
+  }
+
+  #keep(stream: number, bytes: Buffer): void {
+    this.#stagedBytes += bytes.length
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+      const piece = bytes.subarray(at, at + CHUNK_BYTES)
+      const last = this.#staged.at(-1)
+      if (last?.stream === stream && last.bytes.length + piece.length <= CHUNK_BYTES)
+        this.#staged.splice(-1, 1, { stream, bytes: Buffer.concat([last.bytes, piece]) })
+      else this.#staged.push({ stream, bytes: piece })
+    }
+  }
+
+  /** Output that our own disk cannot take is dropped like output beyond the cap: the command goes on. */
+  async #append(spool: Spool, staged: readonly Output[], stagedBytes: number): Promise<void> {
+    try {
+      this.#fileBytes += await spool.append(this.id, staged)
+      this.#stored += stagedBytes
+    } catch {
+      this.#truncate()
+      this.#meta = { ...this.#meta, maxOutputBytes: this.#stored }
+      // Best effort: readers and the next load stop at the last whole entry anyway.
+      await spool.cut(this.id, this.#fileBytes).catch(() => undefined)
+    }
+  }
+
+  #truncate(): void {
+    this.#update({ truncated: true })
+  }
+
+  #update(change: Partial<NodeCommand>): void {
+    this.#meta = { ...this.#meta, command: { ...this.#meta.command, ...change } }
+    this.changed.notify()
+  }
+}

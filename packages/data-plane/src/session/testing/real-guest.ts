@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/contract'
+import { FrameDecoder, type GuestGroups, STREAM } from '@airlock/contract/guest'
+import { createLog, newId, systemClock } from '@airlock/std'
+import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
+
+const GUEST_PROGRAM = new URL('../../../../guest/src/main.ts', import.meta.url).pathname
+const USER = { uid: 1000, gid: 1000 }
+const ENV = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/home/user', LANG: 'C.UTF-8' }
+
+/** A guest as a real process of this host and a link to it; only its walls are missing. */
+export class RealGuest {
+  /** A directory that user code owns. */
+  readonly work: string
+  link: GuestLink
+  readonly overdue: string[] = []
+  readonly #root: string
+  readonly #process: ChildProcess
+
+  private constructor(root: string, guest: ChildProcess) {
+    this.#root = root
+    this.#process = guest
+    this.work = join(root, 'work')
+    this.link = this.newLink()
+  }
+
+  static async start(groups?: GuestGroups): Promise<RealGuest> {
+    const root = await mkdtemp(join(tmpdir(), 'airlock-guest-'))
+    await chmod(root, 0o711)
+    for (const name of ['work', 'groups']) await mkdir(join(root, name))
+    await chown(join(root, 'work'), USER.uid, USER.gid)
+    const plain = { join: [], commands: join(root, 'groups'), joinFile: 'tasks', kill: 'pids.max' } as const
+    const boot = { socket: join(root, 'control', 'guest.sock'), user: USER, env: ENV, groups: groups ?? plain }
+    const child = spawn(process.execPath, [GUEST_PROGRAM, JSON.stringify(boot)], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    const guest = new RealGuest(root, child)
+    await guest.link.listen()
+    await guest.link.waitForGuest(AbortSignal.timeout(10_000))
+    return guest
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0
+  }
+
+  get spoolDir(): string {
+    return join(this.#root, 'spool')
+  }
+
+  newLink(options: Partial<GuestLinkOptions> = {}): GuestLink {
+    return new GuestLink({
+      sandbox: 'sbx_test',
+      controlDir: join(this.#root, 'control'),
+      spoolDir: this.spoolDir,
+      clock: systemClock,
+      log: createLog({ process: 'test', level: 'silent', write: () => {} }),
+      failpoint: async () => {},
+      onOverdue: (id) => this.overdue.push(id),
+      ...options,
+    })
+  }
+
+  /** As after kill -9 of the host process: everything in memory is gone. */
+  async restartLink(): Promise<void> {
+    await this.link.close()
+    this.link = this.newLink()
+    await this.link.listen()
+  }
+
+  async killGuest(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
+    const exit = once(this.#process, 'exit')
+    this.#process.kill('SIGKILL')
+    await exit
+  }
+
+  async stop(): Promise<void> {
+    await this.link.close()
+    await this.killGuest()
+    await rm(this.#root, { recursive: true, force: true })
+  }
+
+  spec(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): NodeCommandSpec {
+    return {
+      id: newId('cmd'),
+      argv: [...argv],
+      cwd: this.work,
+      env: {},
+      stdin: 'none',
+      timeoutMs: 20_000,
+      maxOutputBytes: 2 * 1024 * 1024,
+      ...options,
+    }
+  }
+
+  async start(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<string> {
+    return (await this.link.run(this.spec(argv, options))).id
+  }
+
+  async run(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<FinishedCommand> {
+    return await this.finish(await this.start(argv, options))
+  }
+
+  async sh(line: string, options: Partial<NodeCommandSpec> = {}): Promise<FinishedCommand> {
+    return await this.run(['/bin/sh', '-c', line], options)
+  }
+
+  async finish(id: string): Promise<FinishedCommand> {
+    return await collect(this.link.output(id, 0))
+  }
+}
+
+export interface FinishedCommand {
+  readonly stdout: Buffer
+  readonly stderr: Buffer
+  readonly command: NodeCommand
+  readonly firstOffset: number | undefined
+}
+
+export async function collect(frames: AsyncIterable<Buffer>): Promise<FinishedCommand> {
+  const decoder = new FrameDecoder()
+  const outputs: { readonly stream: number; readonly bytes: Buffer; readonly offset: number }[] = []
+  let command: NodeCommand | undefined
+  for await (const chunk of frames)
+    for (const frame of decoder.push(chunk))
+      if (frame.kind === 'data') outputs.push(frame)
+      else command = nodeCommand.parse(frame.json)
+  const of = (stream: number) =>
+    Buffer.concat(outputs.filter((item) => item.stream === stream).map(({ bytes }) => bytes))
+  if (!command) throw new TypeError('the output ended without its command')
+  return { stdout: of(STREAM.stdout), stderr: of(STREAM.stderr), command, firstOffset: outputs[0]?.offset }
+}

@@ -1,0 +1,107 @@
+import type { GuestRequest, HostMessage } from '@airlock/contract/guest'
+import { asUser, type User } from '../as-user.ts'
+import { GuestFailure } from '../failure.ts'
+import type { DataFrame, Outbox } from '../outbox.ts'
+import { resolvePath } from '../path.ts'
+import { FileChanges } from './changes.ts'
+import { list, stat } from './entries.ts'
+import { openForReading, openForWriting } from './open.ts'
+import { FileReading } from './reading.ts'
+import type { Transfer, TransferEvents } from './transfer.ts'
+import { FileWriting } from './writing.ts'
+
+type FileRequest = Extract<GuestRequest, { readonly op: `file.${string}` }>
+
+interface FilesOptions {
+  readonly user: User
+  readonly outbox: Outbox
+  /** Runs a program with the rights of user code; rejects when it fails. */
+  runAsUser(argv: readonly string[]): Promise<void>
+}
+
+const TRANSFER_LIMIT = 64
+
+/** Everything that callers do with files, with the rights of user code. */
+export class Files {
+  readonly #user: User
+  readonly #outbox: Outbox
+  readonly #changes: FileChanges
+  readonly #transfers = new Map<number, Transfer>()
+
+  constructor(options: FilesOptions) {
+    this.#user = options.user
+    this.#outbox = options.outbox
+    this.#changes = new FileChanges(options.user, (argv) => options.runAsUser(argv))
+  }
+
+  async request(request: FileRequest): Promise<unknown> {
+    switch (request.op) {
+      case 'file.read':
+        return this.#read(request.channel, resolvePath(request.path))
+      case 'file.write':
+        return this.#write(request)
+      case 'file.stat':
+        return asUser(this.#user, () => stat(resolvePath(request.path)))
+      case 'file.list':
+        return asUser(this.#user, () => list(resolvePath(request.path), request.limit))
+      case 'file.mkdir':
+        return this.#changes.mkdir(resolvePath(request.path), request.parents ? 'parents' : 'single')
+      case 'file.move':
+        return await this.#changes.move(resolvePath(request.from), resolvePath(request.to))
+      case 'file.remove':
+        return await this.#changes.remove(resolvePath(request.path), request.recursive ? 'tree' : 'single')
+    }
+  }
+
+  /** A channel without transfer is one that ended before the host knew. */
+  data(frame: DataFrame): void {
+    this.#transfers.get(frame.channel)?.data(frame.offset, frame.bytes)
+  }
+
+  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' }>): void {
+    const transfer = this.#transfers.get(message.channel)
+    if (message.type === 'ack') transfer?.acknowledge(message.offset)
+    else if (message.type === 'eof') transfer?.end()
+    else transfer?.cancel()
+  }
+
+  /** The host takes a transfer that was cut for failed, so nobody would end it. */
+  detached(): void {
+    for (const transfer of this.#transfers.values()) transfer.cancel()
+  }
+
+  #read(channel: number, path: string): { size: number } {
+    this.#throwOnBusy(channel)
+    const { fd, size } = asUser(this.#user, () => openForReading(path))
+    this.#transfers.set(channel, new FileReading(fd, size, this.#eventsOf(channel)))
+    return { size }
+  }
+
+  #write(request: Extract<FileRequest, { op: 'file.write' }>): Record<string, never> {
+    this.#throwOnBusy(request.channel)
+    const fd = asUser(this.#user, () => openForWriting(resolvePath(request.path), request.mode))
+    this.#transfers.set(request.channel, new FileWriting(fd, this.#eventsOf(request.channel)))
+    return {}
+  }
+
+  #throwOnBusy(channel: number): void {
+    if (this.#transfers.has(channel)) throw new GuestFailure('invalid_request', 'the channel is in use')
+    if (this.#transfers.size >= TRANSFER_LIMIT) throw new GuestFailure('too_many_commands', 'too many file transfers')
+  }
+
+  #eventsOf(channel: number): TransferEvents {
+    return {
+      data: (offset, bytes) => this.#outbox.sendData({ channel, stream: 0, offset, bytes }),
+      acknowledge: (offset) => this.#outbox.send({ type: 'ack', channel, offset }),
+      done: (type, bytes) => {
+        this.#transfers.delete(channel)
+        this.#outbox.send({ type, channel, bytes })
+      },
+      broken: (code, message) => {
+        this.#transfers.delete(channel)
+        this.#outbox.send({ type: 'broken', channel, error: { code, message } })
+      },
+      cancelled: () => this.#transfers.delete(channel),
+    }
+  }
+}

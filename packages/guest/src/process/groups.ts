@@ -1,0 +1,108 @@
+import { closeSync, constants, mkdirSync, openSync, readFileSync, rmdirSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { GuestGroups } from '@airlock/contract/guest'
+import { sleep } from '@airlock/std'
+import { errnoOf } from '../failure.ts'
+
+const SWEEP_MS = 1000
+const KILL_ROUNDS = 400
+const KILL_PAUSE_MS = 5
+
+/** The child group of each command: what ends a whole tree, also one that left its session and process group. */
+export class CommandGroups {
+  readonly #groups: GuestGroups
+  /** Groups whose command ended while something of it still runs. */
+  readonly #leftover = new Set<string>()
+  #sweep: NodeJS.Timeout | undefined
+
+  constructor(groups: GuestGroups) {
+    this.#groups = groups
+  }
+
+  make(name: string): void {
+    mkdirSync(this.#path(name))
+  }
+
+  joinFile(name: string): string {
+    return join(this.#path(name), this.#groups.joinFile)
+  }
+
+  /** Ends every process of the group. `leader` may not have entered it yet, so its process group is killed too. */
+  async kill(name: string, leader: number): Promise<void> {
+    signalProcess(-leader, 'SIGKILL')
+    if (this.#groups.kill === 'cgroup.kill') this.#write(name, 'cgroup.kill', '1')
+    else await this.#killEach(name)
+  }
+
+  /** Removes the group, now or when its last process has gone. */
+  release(name: string): void {
+    if (this.#remove(name)) return
+    this.#leftover.add(name)
+    this.#sweep ??= setInterval(() => this.#removeLeftover(), SWEEP_MS).unref()
+  }
+
+  async #killEach(name: string): Promise<void> {
+    this.#write(name, 'pids.max', '0')
+    for (let round = 0; round < KILL_ROUNDS; round++) {
+      const pids = this.#pids(name)
+      if (pids.length === 0) return
+      for (const pid of pids) signalProcess(pid, 'SIGKILL')
+      await sleep(KILL_PAUSE_MS)
+    }
+  }
+
+  #pids(name: string): readonly number[] {
+    try {
+      const text = readFileSync(join(this.#path(name), 'cgroup.procs'), 'utf8')
+      // 0 is a process of another namespace, 1 is the reaper: neither is ever a command's.
+      return text.split('\n').flatMap((line) => (Number(line) > 1 ? [Number(line)] : []))
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return []
+      throw error
+    }
+  }
+
+  #write(name: string, file: string, text: string): void {
+    try {
+      const fd = openSync(join(this.#path(name), file), constants.O_WRONLY)
+      try {
+        writeSync(fd, text)
+      } finally {
+        closeSync(fd)
+      }
+    } catch (error) {
+      // A group that is gone has no process left.
+      if (errnoOf(error) !== 'ENOENT') throw error
+    }
+  }
+
+  #removeLeftover(): void {
+    for (const name of this.#leftover) if (this.#remove(name)) this.#leftover.delete(name)
+    if (this.#leftover.size > 0) return
+    clearInterval(this.#sweep)
+    this.#sweep = undefined
+  }
+
+  #remove(name: string): boolean {
+    try {
+      rmdirSync(this.#path(name))
+      return true
+    } catch (error) {
+      return errnoOf(error) === 'ENOENT'
+    }
+  }
+
+  #path(name: string): string {
+    return join(this.#groups.commands, name)
+  }
+}
+
+/** False when there is nobody to signal any more. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal)
+  } catch (error) {
+    if (errnoOf(error) === 'ESRCH') return false
+    throw error
+  }
+}

@@ -1,0 +1,66 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import type { GuestBoot } from '@airlock/contract/guest'
+import { GuestFailure } from '../failure.ts'
+import { CommandGroups } from './groups.ts'
+
+export interface Launch {
+  /** The name of the child group that the process enters; it must have been made. */
+  readonly group: string
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly stdio: readonly [Stdio, Stdio, Stdio]
+}
+type Stdio = number | 'ignore' | 'pipe'
+
+const GIVE_UP = '--inh-caps=-all --bounding-set=-all --no-new-privs'
+
+/**
+ * Turns a new process into user code: it enters its groups, gives up every right for good, and only then gets the
+ * caller's directory and environment, so that no variable reaches a program that still has rights.
+ */
+export class Launcher {
+  readonly groups: CommandGroups
+  readonly env: GuestBoot['env']
+  readonly #join: readonly string[]
+  readonly #drop: readonly string[]
+
+  constructor(boot: GuestBoot) {
+    this.groups = new CommandGroups(boot.groups)
+    this.env = boot.env
+    this.#join = boot.groups.join
+    const { uid, gid } = boot.user
+    this.#drop = `/usr/bin/setpriv --reuid ${uid} --regid ${gid} --clear-groups ${GIVE_UP} --`.split(' ')
+  }
+
+  launch(launch: Launch): ChildProcess {
+    const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`)
+    const enter = ['/usr/bin/env', '-i', '-C', launch.cwd, '--', ...env, ...plainName(launch.argv)]
+    const child = spawn('/bin/sh', ['-c', this.#script(launch.group), 'sh', ...this.#drop, ...enter], {
+      stdio: [...launch.stdio],
+      env: {},
+      cwd: '/',
+      detached: true,
+    })
+    child.on('error', () => {
+      // Only a failed start can be here, and a child without pid is reported below.
+    })
+    if (child.pid === undefined) throw new GuestFailure('internal', 'no process could be started')
+    return child
+  }
+
+  /** Fails closed: who cannot enter a group does not become user code. */
+  #script(group: string): string {
+    const files = [...this.#join, this.groups.joinFile(group)]
+    return [...files.map((file) => `echo 0 > ${quote(file)} || exit 125`), 'exec "$@"'].join('\n')
+  }
+}
+
+/** `env` would take a program whose name contains "=" for a variable. */
+function plainName(argv: readonly string[]): readonly string[] {
+  return argv[0]?.includes('=') ? ['/bin/sh', '-c', 'exec "$0" "$@"', ...argv] : argv
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}

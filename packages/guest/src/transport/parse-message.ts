@@ -1,0 +1,95 @@
+import type { GuestRequest, HostMessage } from '@airlock/contract/guest'
+
+export type ParsedMessage =
+  | { readonly kind: 'message'; readonly message: HostMessage }
+  /** With the id of the request, where there is one to answer. */
+  | { readonly kind: 'invalid'; readonly requestId?: number }
+
+type Check = (value: unknown) => boolean
+type Shape = Readonly<Record<string, Check>>
+
+/** The host is trusted, its version is not: what does not fit is refused as a whole. */
+export function parseHostMessage(json: unknown): ParsedMessage {
+  if (!isRecord(json)) return { kind: 'invalid' }
+  const { type, ...fields } = json
+  const shape = typeof type === 'string' && Object.hasOwn(MESSAGES, type) ? MESSAGES[type] : undefined
+  if (shape && fits(fields, shape)) return { kind: 'message', message: json as HostMessage }
+  return type === 'request' && isCount(json['id']) ? { kind: 'invalid', requestId: json['id'] } : { kind: 'invalid' }
+}
+
+const isText: Check = (value) => typeof value === 'string'
+const isFlag: Check = (value) => typeof value === 'boolean'
+const isChannel: Check = (value) => isCount(value) && value >= 1 && value <= 0xffffffff
+const isOneOf =
+  (...values: readonly string[]): Check =>
+  (value) =>
+    typeof value === 'string' && values.includes(value)
+const isListOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check)
+
+const isArgument: Check = (value) => typeof value === 'string' && !value.includes('\0')
+const isEnv: Check = (value) =>
+  isRecord(value) &&
+  Object.entries(value).every(([name, text]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && isArgument(text))
+
+const COMMAND: Shape = {
+  /** It names a directory. */
+  id: (value) => typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value),
+  channel: isChannel,
+  argv: (value) => isListOf(isArgument)(value) && Array.isArray(value) && value.length > 0 && value[0] !== '',
+  cwd: isText,
+  env: isEnv,
+  stdin: isOneOf('none', 'open'),
+  timeoutMs: isCount,
+  maxOutputBytes: isCount,
+}
+
+const REQUESTS = {
+  ping: {},
+  run: { command: (value) => isRecord(value) && fits(value, COMMAND) },
+  signal: { channel: isChannel, signal: isText },
+  forget: { channel: isChannel },
+  'file.read': { path: isText, channel: isChannel },
+  'file.write': { path: isText, mode: isOneOf('truncate', 'append'), channel: isChannel },
+  'file.stat': { path: isText },
+  'file.list': { path: isText, limit: isCount },
+  'file.mkdir': { path: isText, parents: isFlag },
+  'file.move': { from: isText, to: isText },
+  'file.remove': { path: isText, recursive: isFlag },
+} as const satisfies Record<GuestRequest['op'], Shape>
+
+const MESSAGES: Readonly<Record<string, Shape>> = {
+  attach: { received: isListOf((item) => isRecord(item) && fits(item, { channel: isChannel, offset: isCount })) },
+  request: { id: isCount, request: isRequest },
+  ack: { channel: isChannel, offset: isCount },
+  eof: { channel: isChannel },
+  cancel: { channel: isChannel },
+} satisfies Record<HostMessage['type'], Shape>
+
+function isRequest(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const { op, ...fields } = value
+  return isOp(op) && fits(fields, REQUESTS[op])
+}
+
+function isOp(value: unknown): value is GuestRequest['op'] {
+  return typeof value === 'string' && Object.hasOwn(REQUESTS, value)
+}
+
+function fits(fields: Readonly<Record<string, unknown>>, shape: Shape): boolean {
+  const names = Object.keys(shape)
+  return (
+    Object.keys(fields).length === names.length &&
+    names.every((name) => Object.hasOwn(fields, name) && shape[name]?.(fields[name]))
+  )
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
