@@ -1,0 +1,57 @@
+import { join } from 'node:path'
+import type { Settings } from './config.ts'
+import { printable } from './log-line.ts'
+import type { Facts } from './run.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:7070'
+
+/** What the processes said about themselves when they became ready. */
+export type ReadyFacts = ReadonlyMap<string, Facts>
+
+/** For programs: one line. */
+export function readyJson(facts: ReadyFacts, pid: number): string {
+  const { url, developerKey, adminKey } = addresses(facts)
+  return JSON.stringify({ url, developerKey, adminKey, pid })
+}
+
+/** For people: where it is, and what to type next. Commands work as they stand, wherever the state is. */
+export function readyText(facts: ReadyFacts, settings: Settings): string {
+  const { url, developerKey, adminKey } = addresses(facts)
+  const isolation = facts.get('data-plane')
+  const command = [...variables(url, settings), 'npx airlock'].join(' ')
+  return [
+    `Airlock is ready at ${url}`,
+    '',
+    `  your key   ${developerKey}`,
+    `  admin key  ${adminKey}`,
+    `  isolation  ${say(isolation, 'backend')}, ${say(isolation, 'runtime')}`,
+    `  log        ${join(settings.stateDir, 'logs', 'airlock.log')}`,
+    '',
+    'Try this in another terminal:',
+    '',
+    `  ${command} run -- python3 -c 'print(6*7)'`,
+    '',
+    'Ctrl-C ends everything, sandboxes included.',
+  ].join('\n')
+}
+
+function addresses(facts: ReadyFacts) {
+  const api = facts.get('control-plane')
+  return { url: say(api, 'url'), developerKey: say(api, 'developerKey'), adminKey: say(api, 'adminKey') }
+}
+
+function variables(url: string, { config }: Settings): readonly string[] {
+  const given: string[] = []
+  if (config.home !== undefined) given.push(`AIRLOCK_HOME=${quote(config.home)}`)
+  if (url !== DEFAULT_URL) given.push(`AIRLOCK_URL=${quote(url)}`)
+  return given
+}
+
+function quote(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+function say(facts: Facts | undefined, name: string): string {
+  const value = facts?.[name]
+  return typeof value === 'string' ? printable(value) : 'unknown'
+}

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { AirlockError } from '@airlock/contract'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { childEnvironment, loadSettings } from './config.ts'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync('/tmp/al-config-')
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+const load = (env: Record<string, string>) => loadSettings({ AIRLOCK_HOME: directory, ...env }, directory)
+const invalid = (message: string) => new AirlockError('config_invalid', message)
+
+it('reads airlock.toml in the home, and the environment wins', () => {
+  writeFileSync(`${directory}/airlock.toml`, 'port = 8000\ncapacity = 7\ntls_cert = "cert.pem"\ntls_key = "key.pem"\n')
+  expect(load({ AIRLOCK_PORT: '9000' })).toEqual({
+    config: {
+      home: directory,
+      host: '127.0.0.1',
+      port: 9000,
+      tls_cert: `${directory}/cert.pem`,
+      tls_key: `${directory}/key.pem`,
+      trusted_proxy: false,
+      runtime: 'auto',
+      capacity: 7,
+      log_level: 'info',
+    },
+    stateDir: directory,
+    runtimeDir: `${directory}/run`,
+  })
+})
+
+it('reads the file that AIRLOCK_CONFIG names, and fails when there is none', () => {
+  writeFileSync(`${directory}/other.toml`, 'port = 8001\n')
+  expect(load({ AIRLOCK_CONFIG: 'other.toml' }).config.port).toBe(8001)
+  expect(() => load({ AIRLOCK_CONFIG: 'missing.toml' })).toThrow(`${directory}/missing.toml cannot be read`)
+})
+
+it('refuses unknown keys and text that is not TOML', () => {
+  writeFileSync(`${directory}/airlock.toml`, 'porrt = 8000\n')
+  expect(() => load({})).toThrow('porrt')
+  writeFileSync(`${directory}/airlock.toml`, 'port = \n')
+  expect(() => load({})).toThrow(`${directory}/airlock.toml cannot be read as TOML`)
+})
+
+it('fails closed when the API would be reachable without TLS', () => {
+  expect(() => load({ AIRLOCK_HOST: '0.0.0.0' })).toThrow(
+    invalid('host 0.0.0.0 is not loopback: set TLS or trusted_proxy.'),
+  )
+  expect(() => load({ AIRLOCK_TLS_CERT: 'cert.pem' })).toThrow(
+    invalid('tls_cert and tls_key belong together: set both or none.'),
+  )
+  expect(load({ AIRLOCK_HOST: '0.0.0.0', AIRLOCK_TRUSTED_PROXY: 'true' }).config.host).toBe('0.0.0.0')
+  expect(load({ AIRLOCK_HOST: '127.0.0.53' }).config.host).toBe('127.0.0.53')
+})
+
+it('gives a child an allowlist of the environment and its settings', () => {
+  const env = { PATH: '/bin', HOME: '/root', AWS_SECRET_ACCESS_KEY: 'x', AIRLOCK_API_KEY: 'al_x', TZ: undefined }
+  expect(childEnvironment(env, { port: 1 })).toEqual({ PATH: '/bin', HOME: '/root', AIRLOCK_PROCESS: '{"port":1}' })
+})

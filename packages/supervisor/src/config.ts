@@ -1,0 +1,71 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { AirlockError, parseConfig, type Config } from '@airlock/contract'
+import { parse } from 'smol-toml'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface Settings {
+  readonly config: Config
+  /** S of the layout: what survives a reboot. */
+  readonly stateDir: string
+  /** R of the layout: sockets and whatever dies with the machine. */
+  readonly runtimeDir: string
+}
+
+const ROOT_STATE = '/var/lib/airlock'
+const ROOT_RUNTIME = '/run/airlock'
+
+/** What a process of ours inherits. Everything else of the operator's environment stays outside. */
+const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS']
+
+export function environment(): Environment {
+  return process.env
+}
+
+/** Reads `airlock.toml` and the environment. Fails closed on what it does not know and on what would expose the API. */
+export function loadSettings(env: Environment, cwd: string): Settings {
+  const config = parseConfig(readConfigFile(env, cwd), env)
+  throwOnExposure(config)
+  return {
+    config: { ...config, tls_cert: absolute(config.tls_cert, cwd), tls_key: absolute(config.tls_key, cwd) },
+    stateDir: config.home ?? ROOT_STATE,
+    runtimeDir: config.home === undefined ? ROOT_RUNTIME : join(config.home, 'run'),
+  }
+}
+
+/** The environment of a child: an allowlist, and its own settings as one JSON text. */
+export function childEnvironment(env: Environment, settings: object): Record<string, string> {
+  const child: Record<string, string> = { AIRLOCK_PROCESS: JSON.stringify(settings) }
+  for (const name of INHERITED) if (env[name] !== undefined) child[name] = env[name]
+  return child
+}
+
+function readConfigFile(env: Environment, cwd: string): Record<string, unknown> {
+  const named = env['AIRLOCK_CONFIG']
+  const candidates = [join(env['AIRLOCK_HOME'] ?? ROOT_STATE, 'airlock.toml'), join(cwd, 'airlock.toml')]
+  const path = named === undefined ? candidates.find((file) => existsSync(file)) : resolve(cwd, named)
+  if (path === undefined) return {}
+  try {
+    return parse(readFileSync(path, 'utf8'))
+  } catch (cause) {
+    throw new AirlockError('config_invalid', `${path} cannot be read as TOML: ${firstLine(cause)}.`, { cause })
+  }
+}
+
+/** Keys travel in every request, so beyond loopback they need TLS: ours, or that of a proxy in front of us. */
+function throwOnExposure(config: Config): void {
+  if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
+    throw new AirlockError('config_invalid', 'tls_cert and tls_key belong together: set both or none.')
+  const loopback = config.host === 'localhost' || config.host === '::1' || /^127(\.\d{1,3}){3}$/.test(config.host)
+  if (!loopback && config.tls_cert === undefined && !config.trusted_proxy)
+    throw new AirlockError('config_invalid', `host ${config.host} is not loopback: set TLS or trusted_proxy.`)
+}
+
+function absolute(path: string | undefined, cwd: string): string | undefined {
+  return path === undefined ? undefined : resolve(cwd, path)
+}
+
+function firstLine(cause: unknown): string {
+  return (cause instanceof Error ? cause.message : String(cause)).split('\n')[0] ?? ''
+}

@@ -1,0 +1,73 @@
+import { chmodSync, chownSync, lstatSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { AirlockError } from '@airlock/contract'
+import type { Settings } from './config.ts'
+
+/** Host uids from here on are ours: above everything that distributions hand out to people and containers. */
+const FIRST_UID = 0x7000_0000
+export const CONTROL_PLANE_UID = FIRST_UID + 1
+export const RECORDER_UID = FIRST_UID + 2
+
+/** A unix socket's path has 107 bytes; the longest of ours is the one a guest dials. */
+const SOCKET_PATH_BYTES = 107
+const LONGEST_SOCKET = `/sandboxes/${'x'.repeat(30)}/control/guest.sock`
+
+interface Directory {
+  readonly path: string
+  readonly mode: number
+  readonly uid: number
+}
+
+/** Makes the state directory alone: it is where the instance lock lives. */
+export function prepareStateDirectory(settings: Settings): void {
+  throwOnLongPath(settings.runtimeDir)
+  prepare({ path: settings.stateDir, mode: 0o711, uid: 0 })
+  throwOnClosedParent(settings.stateDir)
+}
+
+/** Makes every directory of the layout with its owner and mode, also when it is there already. Needs root. */
+export function prepareDirectories(settings: Settings): void {
+  for (const directory of layout(settings)) prepare(directory)
+}
+
+function layout({ stateDir, runtimeDir }: Settings): readonly Directory[] {
+  return [
+    { path: join(stateDir, 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },
+    { path: join(stateDir, 'recorder'), mode: 0o700, uid: RECORDER_UID },
+    { path: join(stateDir, 'data-plane'), mode: 0o700, uid: 0 },
+    { path: join(stateDir, 'public'), mode: 0o755, uid: 0 },
+    { path: join(stateDir, 'logs'), mode: 0o700, uid: 0 },
+    { path: runtimeDir, mode: 0o711, uid: 0 },
+    { path: join(runtimeDir, 'sandboxes'), mode: 0o711, uid: 0 },
+    { path: join(runtimeDir, 'spill'), mode: 0o711, uid: 0 },
+    { path: join(runtimeDir, 'spill', 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },
+    { path: join(runtimeDir, 'spill', 'data-plane'), mode: 0o700, uid: 0 },
+  ]
+}
+
+function prepare({ path, mode, uid }: Directory): void {
+  mkdirSync(path, { recursive: true, mode })
+  // Fails closed: through a link, or in a directory of somebody else, we would give our state away.
+  const found = lstatSync(path)
+  if (!found.isDirectory() || (found.uid !== 0 && found.uid !== uid))
+    throw new AirlockError('config_invalid', `${path} must be a directory of root, not a link or somebody else's.`)
+  chmodSync(path, mode)
+  chownSync(path, uid, uid)
+}
+
+function throwOnLongPath(runtimeDir: string): void {
+  const room = SOCKET_PATH_BYTES - LONGEST_SOCKET.length
+  if (Buffer.byteLength(runtimeDir) > room)
+    throw new AirlockError('config_invalid', `${runtimeDir} is too long for sockets: at most ${room} bytes.`)
+}
+
+/** Processes of ours that gave up root must still reach their files, so everyone may pass each directory above. */
+function throwOnClosedParent(path: string): void {
+  for (let at = dirname(path); ; at = dirname(at)) {
+    if ((statSync(at).mode & 0o001) === 0)
+      throw new AirlockError('config_invalid', `${path} cannot be used: ${at} lets only its owner in.`, {
+        hint: 'Set AIRLOCK_HOME to a directory below one that everybody may enter, such as /srv.',
+      })
+    if (at === dirname(at)) return
+  }
+}

@@ -1,0 +1,1 @@
+export { serve, type ServeIo } from './serve.ts'

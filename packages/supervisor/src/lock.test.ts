@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { AirlockError } from '@airlock/contract'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { takeInstanceLock } from './lock.ts'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync('/tmp/al-lock-')
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+it('refuses a state directory that is in use, and takes it once it is released', () => {
+  const first = takeInstanceLock(directory)
+  expect(() => takeInstanceLock(directory)).toThrow(
+    new AirlockError('already_running', `Another Airlock uses ${directory}.`),
+  )
+  first.release()
+  takeInstanceLock(directory).release()
+  expect(statSync(`${directory}/airlock.lock`).mode & 0o777).toBe(0o600)
+})
+
+it('is free again when its holder is killed', async () => {
+  const lock = fileURLToPath(new URL('lock.ts', import.meta.url))
+  const program = `import { takeInstanceLock } from '${lock}'
+    takeInstanceLock('${directory}'); console.log('held'); setInterval(() => {}, 1000)`
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await once(holder.stdout, 'data')
+  expect(() => takeInstanceLock(directory)).toThrow('Another Airlock')
+  holder.kill('SIGKILL')
+  await once(holder, 'exit')
+  takeInstanceLock(directory).release()
+})

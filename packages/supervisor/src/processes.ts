@@ -1,0 +1,94 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '@airlock/contract'
+import type { Settings } from './config.ts'
+import { CONTROL_PLANE_UID, RECORDER_UID } from './directories.ts'
+
+/** One process under supervision. */
+export interface ProcessSpec {
+  readonly name: string
+  readonly main: string
+  /** What it reads as `AIRLOCK_PROCESS`. */
+  readonly settings: Readonly<Record<string, unknown>> & { readonly failpoint: string | null }
+  /** How long it may take to stop before it is killed. */
+  readonly stopMs: number
+}
+
+/** Everything inside of a stage starts together; the next stage starts when all of it is ready. Stopping goes backwards. */
+export type Stages = readonly (readonly ProcessSpec[])[]
+
+/** `airlock serve` as a table: evidence first, for nothing is granted without it. */
+export function processTable(settings: Settings): Stages {
+  const { config } = settings
+  const common = { logLevel: config.log_level, failpoint: config.failpoint ?? null }
+  return [
+    [{ name: 'recorder', main: mainOf('recorder'), settings: { ...recorder(settings), ...common }, stopMs: 35_000 }],
+    [
+      {
+        name: 'data-plane',
+        main: mainOf('data-plane'),
+        settings: { ...dataPlane(settings, config), ...common },
+        stopMs: 35_000,
+      },
+      {
+        name: 'control-plane',
+        main: mainOf('control-plane'),
+        settings: { ...controlPlane(settings, config), ...common },
+        stopMs: 60_000,
+      },
+    ],
+  ]
+}
+
+function recorder({ stateDir, runtimeDir }: Settings) {
+  return {
+    stateDir: join(stateDir, 'recorder'),
+    publicDir: join(stateDir, 'public'),
+    sockets: [
+      { path: recorderSocket(runtimeDir, 'control-plane'), process: 'control-plane', uid: CONTROL_PLANE_UID },
+      { path: recorderSocket(runtimeDir, 'data-plane'), process: 'data-plane', uid: null },
+    ],
+    drop: { uid: RECORDER_UID, gid: RECORDER_UID },
+  }
+}
+
+function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
+  return {
+    stateDir: join(stateDir, 'data-plane'),
+    publicDir: join(stateDir, 'public'),
+    runtimeDir,
+    socket: join(runtimeDir, 'data-plane.sock'),
+    socketUid: CONTROL_PLANE_UID,
+    recorderSocket: recorderSocket(runtimeDir, 'data-plane'),
+    spillDir: join(runtimeDir, 'spill', 'data-plane'),
+    runtime: config.runtime,
+    capacity: config.capacity,
+  }
+}
+
+function controlPlane({ stateDir, runtimeDir }: Settings, config: Config) {
+  return {
+    stateDir: join(stateDir, 'control-plane'),
+    publicDir: join(stateDir, 'public'),
+    keysDir: stateDir,
+    dataPlaneSocket: join(runtimeDir, 'data-plane.sock'),
+    recorderSocket: recorderSocket(runtimeDir, 'control-plane'),
+    spillDir: join(runtimeDir, 'spill', 'control-plane'),
+    host: config.host,
+    port: config.port,
+    tlsCert: config.tls_cert ?? null,
+    tlsKey: config.tls_key ?? null,
+    trustedProxy: config.trusted_proxy,
+    capacity: config.capacity,
+    drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
+  }
+}
+
+/** Which socket a process speaks on is who it is, so each has its own. */
+function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plane'): string {
+  return join(runtimeDir, `recorder-${client}.sock`)
+}
+
+function mainOf(name: string): string {
+  return fileURLToPath(new URL(`../../${name}/src/main.ts`, import.meta.url))
+}

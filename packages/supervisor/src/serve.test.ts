@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { serve, type ServeIo } from './serve.ts'
+
+function io(overrides: Partial<ServeIo>): ServeIo & { readonly printed: string[] } {
+  const printed: string[] = []
+  const print = (line: string) => void printed.push(line)
+  return { env: {}, cwd: '/', platform: 'linux', uid: 0, out: print, err: print, printed, ...overrides }
+}
+
+it.each([
+  ['another system than Linux', { platform: 'darwin' }, 'start it on a Linux machine or VM'],
+  ['a user without root', { uid: 1000 }, 'sudo npm start'],
+  ['a setting it does not know', { env: { AIRLOCK_PORRT: '1' } }, 'porrt'],
+] as const)('refuses %s in one sentence', async (_case, overrides, sentence) => {
+  const terminal = io(overrides)
+  expect(await serve([], terminal)).toBe(1)
+  expect(terminal.printed).toEqual([expect.stringContaining(sentence)])
+})
+
+it('refuses an argument it does not know', async () => {
+  const terminal = io({})
+  expect(await serve(['--jsno'], terminal)).toBe(1)
+  expect(terminal.printed).toEqual(['airlock serve [--json] does not know --jsno.'])
+})

@@ -1,0 +1,127 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { toAirlockError } from '@airlock/contract'
+import { createLog } from '@airlock/std'
+import { readyJson, readyText } from './announce.ts'
+import { childEnvironment, environment, loadSettings, type Environment, type Settings } from './config.ts'
+import { prepareDirectories, prepareStateDirectory } from './directories.ts'
+import { takeInstanceLock } from './lock.ts'
+import { LogFile } from './log-file.ts'
+import { parseLogLine, printable, type LogLine } from './log-line.ts'
+import { pinPort } from './port.ts'
+import { processTable } from './processes.ts'
+import { supervise, type SuperviseOptions } from './supervise.ts'
+import { endSurvivors, ProcessList } from './survivors.ts'
+
+/** Where `serve` reads and prints. */
+export interface ServeIo {
+  readonly env: Environment
+  readonly cwd: string
+  readonly platform: string
+  readonly uid: number
+  readonly out: (line: string) => void
+  readonly err: (line: string) => void
+}
+
+/** `airlock serve [--json]`: runs until it is told to stop. Answers the exit code. */
+export async function serve(argv: readonly string[], io: ServeIo = processIo()): Promise<number> {
+  const obstacle = findObstacle(argv, io)
+  if (obstacle !== undefined) {
+    io.err(obstacle)
+    return 1
+  }
+  try {
+    return await serveSettings(await pinPort(loadSettings(io.env, io.cwd)), { io, json: argv.includes('--json') })
+  } catch (cause) {
+    const error = toAirlockError(cause)
+    const detail = error.cause instanceof Error && error.code === 'internal' ? ` ${printable(error.cause.message)}` : ''
+    io.err(`${error.message}${detail} ${error.hint}`)
+    return 1
+  }
+}
+
+interface Output {
+  readonly io: ServeIo
+  readonly json: boolean
+}
+
+async function serveSettings(settings: Settings, output: Output): Promise<number> {
+  prepareStateDirectory(settings)
+  const lock = takeInstanceLock(settings.stateDir)
+  try {
+    prepareDirectories(settings)
+    const list = join(settings.runtimeDir, 'processes.json')
+    await endSurvivors(list)
+    const log = new LogFile(join(settings.stateDir, 'logs', 'airlock.log'))
+    const code = await supervise(
+      processTable(settings),
+      options(settings, output, { log, list: new ProcessList(list) }),
+    )
+    log.close()
+    return code
+  } finally {
+    lock.release()
+  }
+}
+
+function options(
+  settings: Settings,
+  { io, json }: Output,
+  { log, list }: { log: LogFile; list: ProcessList },
+): SuperviseOptions {
+  const say = json ? io.err : io.out
+  const show = (line: LogLine) => {
+    if (line.level === 'warn' || line.level === 'error') io.err(`${line.process}: ${line.text}`)
+  }
+  const onLine = (line: string, parsed: LogLine) => {
+    log.write(line)
+    show(parsed)
+  }
+  const own = createLog({
+    process: 'supervisor',
+    level: settings.config.log_level,
+    write: (line) => onLine(line.trimEnd(), parseLogLine('supervisor', line)),
+  })
+  return {
+    failpoint: settings.config.failpoint,
+    environment: (child) => childEnvironment(io.env, child),
+    onLine,
+    onEvent: (level, text) => own[level](text),
+    onPid: (name, pid) => list.set(name, pid),
+    onReady: (facts) => {
+      own.info('ready', { pid: process.pid })
+      io.out(json ? readyJson(facts, process.pid) : readyText(facts, settings))
+    },
+    onStop: (mode) => say(mode === 'end' ? ending(settings) : 'Stopping; sandboxes keep running.'),
+    onFailure: (reason) => io.err(`Airlock did not start.\n${reason}\nTo see what is missing: npx airlock doctor`),
+    note: say,
+  }
+}
+
+function ending({ runtimeDir }: Settings): string {
+  const count = readdirSync(join(runtimeDir, 'sandboxes')).length
+  return count === 0 ? 'Stopping.' : `Ending ${count} ${count === 1 ? 'sandbox' : 'sandboxes'}…`
+}
+
+function findObstacle(argv: readonly string[], io: ServeIo): string | undefined {
+  const unknown = argv.find((argument) => argument !== '--json')
+  if (unknown !== undefined) return `airlock serve [--json] does not know ${printable(unknown)}.`
+  if (io.platform !== 'linux')
+    return 'Airlock isolates with the Linux kernel: start it on a Linux machine or VM, and set AIRLOCK_URL here to its address.'
+  if (io.uid !== 0)
+    return 'Airlock needs root, to give every sandbox users of its own and every process of ours just what it needs: sudo npm start'
+  return undefined
+}
+
+function processIo(): ServeIo {
+  // A terminal that was closed must not end us in the middle of stopping: the signal that came with it decides.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  return {
+    env: environment(),
+    cwd: process.cwd(),
+    platform: process.platform,
+    uid: process.getuid?.() ?? -1,
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+  }
+}

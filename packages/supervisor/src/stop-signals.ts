@@ -1,0 +1,46 @@
+import type { StopMode } from '@airlock/std'
+
+/** What the terminal and the service manager ask of us by signals. */
+export interface StopSignals {
+  readonly asked: Promise<StopMode>
+  /** Resolves when the user insists to leave at once. */
+  readonly insisted: Promise<void>
+  release(): void
+}
+
+/** Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm. */
+const ONE_PRESS_MS = 250
+
+/**
+ * SIGINT ends everything, sandboxes included; SIGTERM and SIGHUP leave the sandboxes running to be found again. The
+ * first signal decides. After it a SIGINT is answered with a note, for people press Ctrl-C twice; the next one insists.
+ */
+export function listenForStop(note: (text: string) => void): StopSignals {
+  const asked = Promise.withResolvers<StopMode>()
+  const insisted = Promise.withResolvers<void>()
+  let signals = 0
+  let lastMs = Number.NEGATIVE_INFINITY
+  const interrupt = () => {
+    const nowMs = performance.now()
+    const again = nowMs - lastMs < ONE_PRESS_MS
+    lastMs = nowMs
+    if (again) return
+    signals += 1
+    if (signals === 1) asked.resolve('end')
+    else if (signals === 2) note('Still stopping. Press Ctrl-C once more to leave at once.')
+    else insisted.resolve()
+  }
+  const leave = () => {
+    signals = Math.max(signals, 1)
+    asked.resolve('leave')
+  }
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', leave)
+  process.on('SIGHUP', leave)
+  const release = () => {
+    process.off('SIGINT', interrupt)
+    process.off('SIGTERM', leave)
+    process.off('SIGHUP', leave)
+  }
+  return { asked: asked.promise, insisted: insisted.promise, release }
+}

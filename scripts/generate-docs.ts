@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs'
+import { argv } from 'node:process'
+import { COMMON_ERRORS, DEFAULTS, ERRORS, ROUTES, SETTINGS, type Route } from '@airlock/contract'
+
+/** Documentation that is made of tables in `contract`: path below the repository → text. */
+export function generateDocs(): ReadonlyMap<string, string> {
+  return new Map([
+    ['docs/errors.md', errors()],
+    ['docs/configuration.md', configuration()],
+    ['docs/operations.md', operations()],
+  ])
+}
+
+if (argv[1] === import.meta.filename)
+  for (const [path, text] of generateDocs()) writeFileSync(new URL(`../${path}`, import.meta.url), text)
+
+function errors(): string {
+  const rows = Object.entries(ERRORS).map(([code, row]) => [
+    `\`${code}\``,
+    `${row.status}`,
+    row.retryable ? 'yes' : 'no',
+    row.message,
+    row.hint,
+    row.fixedBy,
+  ])
+  return document('Errors', [
+    'Every error of the API is `{"error": {"code", "message", "hint", "retryable", "requestId"}}`. The code is what programs',
+    'compare; message and hint are for people, and the message may name the field or path that is meant. The SDK throws an',
+    'error with the same fields, and the CLI prints them. *Retryable* errors may go away by themselves: wait as long as',
+    '`Retry-After` says, where it is given.',
+    '',
+    ...table(['code', 'status', 'retryable', 'message', 'hint', 'fixed by'], rows),
+  ])
+}
+
+function configuration(): string {
+  const settings = Object.entries(SETTINGS).map(([key, { schema, about }]) => [
+    `\`${key}\``,
+    `\`AIRLOCK_${key.toUpperCase()}\``,
+    byDefault(schema.safeParse(undefined)),
+    about,
+  ])
+  const limits = Object.entries(DEFAULTS).map(([key, bounds]) => [
+    `\`${key}\``,
+    amount(key, bounds.default),
+    amount(key, bounds.min),
+    amount(key, bounds.max),
+  ])
+  return document('Configuration', [
+    'A server reads `airlock.toml` and the environment; the environment wins. The file is the one that `AIRLOCK_CONFIG` names,',
+    'else `airlock.toml` in the home, else in the working directory. An unknown key is an error.',
+    '',
+    ...table(['key', 'variable', 'default', 'what it is'], settings),
+    '',
+    'Clients (SDK and CLI) read `AIRLOCK_URL` and `AIRLOCK_API_KEY`. Without a key they look for `developer.key` in the home of',
+    'a server on the same machine, which `AIRLOCK_HOME` names when it is not the usual one.',
+    '',
+    '## Limits of a sandbox and of a command',
+    '',
+    'What a caller gets without asking, and how far asking goes.',
+    '',
+    ...table(['limit', 'default', 'least', 'most'], limits),
+  ])
+}
+
+function operations(): string {
+  const rows = Object.entries<Route>(ROUTES).map(([name, route]) => [
+    `\`${name}\``,
+    `\`${route.method} ${route.path}\``,
+    route.roles === 'public' ? 'everybody' : route.roles.join(', '),
+    route.effect === undefined ? '' : `\`${route.effect}\``,
+    [...new Set(route.errors)].map((code) => `\`${code}\``).join(' '),
+    route.summary,
+  ])
+  return document('Operations', [
+    'Every operation of the API, who may call it, the audit point of its effect, and the errors of its own. Any operation may',
+    `also answer ${COMMON_ERRORS.map((code) => `\`${code}\``).join(', ')}; see [errors](errors.md).`,
+    '',
+    ...table(['operation', 'route', 'roles', 'audit point', 'errors', 'what it does'], rows),
+  ])
+}
+
+function document(title: string, lines: readonly string[]): string {
+  const origin = '<!-- Made by `npm run docs:generate` from packages/contract: edit there. -->'
+  return [`# ${title}`, '', origin, '', ...lines, ''].join('\n')
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`).replaceAll('<', '&lt;')).join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)]
+}
+
+function byDefault(parsed: { readonly data?: unknown }): string {
+  return parsed.data === undefined ? '' : `\`${JSON.stringify(parsed.data).replaceAll('"', '')}\``
+}
+
+/** The unit is the end of the name. */
+function amount(name: string, value: number): string {
+  if (name.endsWith('Ms')) return duration(value)
+  return name.endsWith('Bytes') ? bytes(value) : `${value}`
+}
+
+function duration(ms: number): string {
+  if (ms >= 3_600_000) return `${ms / 3_600_000} h`
+  if (ms >= 60_000) return `${ms / 60_000} min`
+  return ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`
+}
+
+function bytes(value: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
+  const power = value === 0 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10))
+  return `${value / 1024 ** power} ${units[power]}`
+}
