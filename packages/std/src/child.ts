@@ -61,6 +61,25 @@ export class Supervised {
 const STOP_LIMIT_MS = 30_000
 
 /**
+ * Runs `work` as that user and becomes root again: for files in a directory that the user can change, where root would
+ * follow a link that was planted there. Preconditions: nothing else runs meanwhile, for all threads change.
+ */
+export async function actAs<T>(
+  user: { readonly uid: number; readonly gid: number } | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!user) return work()
+  process.setegid?.(user.gid)
+  process.seteuid?.(user.uid)
+  try {
+    return await work()
+  } finally {
+    process.seteuid?.(0)
+    process.setegid?.(0)
+  }
+}
+
+/**
  * Gives up root for good, in the order that works. Preconditions: every import is done and every file is open, for
  * afterwards neither the code nor the state directory may be readable.
  */

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSandboxBody, DEFAULTS, type Principal } from '@airlock/contract'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
+import { openStore, type Store } from '../store/store.ts'
+import { insertTenantIfAbsent } from '../store/tenants.ts'
+import { admit } from './admit.ts'
+
+let dir: string
+let store: Store
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'airlock-admit-'))
+  store = await openStore(join(dir, 'airlock.db'))
+  await store.query((db) => insertTenantIfAbsent(db, { id: 'default', createdAt: 1 }))
+})
+afterEach(async () => {
+  await store.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const PRINCIPAL: Principal = { actor: 'key:x', tenant: 'default', role: 'developer', agents: null }
+
+async function ask(agent: Partial<StoredAgent>, principal: Partial<Principal> = {}, body: object = {}) {
+  const row: StoredAgent = {
+    tenant: 'default',
+    id: 'a',
+    state: 'idle',
+    generation: 4,
+    approved: true,
+    createdAt: 1,
+    ...agent,
+  }
+  await store.query((db) => insertAgentIfAbsent(db, row))
+  const asked = createSandboxBody.parse({ agent: 'a', ...body })
+  return store.query((db) => admit(db, { ...PRINCIPAL, ...principal }, asked))
+}
+
+describe('admission', () => {
+  it('admits a live, approved agent that the caller may act for, with the defaults filled in', async () => {
+    expect(await ask({}, { agents: ['a'] }, { limits: { pids: 20 } })).toEqual({
+      agent: 'a',
+      generation: 5,
+      template: 'base',
+      limits: {
+        memoryBytes: DEFAULTS.memoryBytes.default,
+        cpus: DEFAULTS.cpus.default,
+        pids: 20,
+        diskBytes: DEFAULTS.diskBytes.default,
+      },
+    })
+  })
+
+  it('keeps the generation of an agent that is connected', async () => {
+    expect((await ask({ state: 'connected' })).generation).toBe(4)
+  })
+
+  it.each([
+    ['is not approved', { approved: false }, {}],
+    ['is suspended', { state: 'suspended' }, {}],
+    ['is not one of the key', {}, { agents: [] }],
+    ['is of another tenant', {}, { tenant: 'other' }],
+  ] as const)('fails closed: an agent that %s is not found', async (_how, agent, principal) => {
+    await expect(ask(agent, principal)).rejects.toMatchObject({ code: 'agent_not_found' })
+  })
+
+  it('refuses a template that is not there', async () => {
+    await expect(ask({}, {}, { template: 'data' })).rejects.toMatchObject({ code: 'template_not_found' })
+  })
+})

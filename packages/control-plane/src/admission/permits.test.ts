@@ -1,0 +1,49 @@
+import { createPublicKey } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { verifyPermit } from '@airlock/contract'
+import { newId } from '@airlock/std'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openPermitDesk } from './permits.ts'
+
+let dir: string
+beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'airlock-permits-'))))
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+const WHAT = {
+  sandbox: newId('sbx'),
+  tenant: 'default',
+  agent: 'default',
+  generation: 1,
+  template: 'base',
+  tier: 'standard',
+  limits: { memoryBytes: 67_108_864, cpus: 1, pids: 16, diskBytes: 16_777_216 },
+  env: { A: 'b' },
+  endsAt: 500_000,
+} as const
+
+it('signs permits that the published key verifies, for a minute', async () => {
+  const desk = await openPermitDesk(dir)
+  await desk.publish(dir)
+  const key = createPublicKey(readFileSync(join(dir, 'permit.pub')))
+  const permit = desk.issue(WHAT, 1000)
+  expect(verifyPermit(permit, key, 60_999)).toEqual({
+    ...WHAT,
+    permitId: expect.stringMatching(/^pmt_/),
+    expiresAt: 61_000,
+  })
+  expect(() => verifyPermit(permit, key, 61_000)).toThrow('expired')
+})
+
+it('keeps its key to itself, over restarts', async () => {
+  await (await openPermitDesk(dir)).publish(dir)
+  const key = createPublicKey(readFileSync(join(dir, 'permit.pub')))
+  expect(statSync(join(dir, 'permit.key')).mode & 0o777).toBe(0o600)
+  expect(statSync(join(dir, 'permit.pub')).mode & 0o777).toBe(0o644)
+  rmSync(join(dir, 'permit.pub'))
+  const again = await openPermitDesk(dir)
+  await again.publish(dir)
+  expect(verifyPermit(again.issue(WHAT, 1000), key, 2000)).toMatchObject(WHAT)
+  expect(createPublicKey(readFileSync(join(dir, 'permit.pub'))).equals(key)).toBe(true)
+})

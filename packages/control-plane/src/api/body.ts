@@ -1,0 +1,72 @@
+import { AirlockError, BOUNDS, type Route } from '@airlock/contract'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+/** A JSON body must be here after this time; a client that drips bytes is cut off. */
+const JSON_BODY_MS = 30_000
+/** An upload may take hours, but not pause for longer than this. */
+const UPLOAD_IDLE_MS = 120_000
+
+/** Looks at headers only, so that a body that will be refused is never read. */
+export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
+  if (!hasBody(headers) || route.sends === 'bytes') return throwOnLength(headers, BOUNDS.uploadBytes)
+  if (!route.body) throw new AirlockError('invalid_request', 'This route takes no body.')
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  if (type !== 'application/json')
+    throw new AirlockError('unsupported_media_type', 'The body must be application/json.')
+  if (headers['content-encoding'] !== undefined)
+    throw new AirlockError('unsupported_media_type', 'A compressed body is not understood.')
+  throwOnLength(headers, BOUNDS.jsonBodyBytes)
+}
+
+/** The parsed body, `{}` when there is none. Reads at most the bound. */
+export async function readJson(request: IncomingMessage): Promise<unknown> {
+  if (!hasBody(request.headers)) return {}
+  const timer = setTimeout(() => request.destroy(new AirlockError('timeout', 'The body did not arrive.')), JSON_BODY_MS)
+  try {
+    const chunks: Buffer[] = []
+    for await (const chunk of boundedBytes(request, BOUNDS.jsonBodyBytes)) chunks.push(chunk)
+    return parseJson(Buffer.concat(chunks))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The body of an upload with backpressure. Stopping early leaves the connection whole, for the error to be answered. */
+export function readBytes(request: IncomingMessage): AsyncIterable<Buffer> {
+  return boundedBytes(request, BOUNDS.uploadBytes)
+}
+
+/** Cuts off a client that stopped sending. Not for stdin: whoever types may think. */
+export function cutWhenIdle(request: IncomingMessage, idleMs = UPLOAD_IDLE_MS): void {
+  request.setTimeout(idleMs, () => request.destroy(new AirlockError('timeout', 'The upload stopped.')))
+}
+
+export function hasBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {
+  if (Number(headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
+}
+
+async function* boundedBytes(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+  let size = 0
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > limit) throw tooLarge(limit)
+    yield chunk
+  }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) return {}
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    throw new AirlockError('invalid_request', 'The body is not valid JSON.', { cause })
+  }
+}
+
+function tooLarge(limit: number): AirlockError {
+  return new AirlockError('body_too_large', `The body is larger than ${limit} bytes.`)
+}

@@ -1,0 +1,20 @@
+import { AirlockError } from '@airlock/contract'
+import { isIPv4 } from 'node:net'
+
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+/**
+ * A page of some other site can make a browser resolve its own name to 127.0.0.1 and then talk to us as "same origin".
+ * It cannot choose another Host than its name, so on loopback we answer to loopback names only.
+ */
+export function throwOnForeignHost(header: string | undefined): void {
+  const name = (header ?? '').replace(/:\d+$/, '').toLowerCase()
+  if (!LOOPBACK_NAMES.has(name))
+    throw new AirlockError('forbidden', 'This server listens on loopback and answers to loopback names only.', {
+      hint: 'Use http://localhost or http://127.0.0.1.',
+    })
+}

@@ -1,0 +1,111 @@
+import { COMMON_ERRORS, ERRORS, ROUTES, type ErrorCode, type Route } from '@airlock/contract'
+import { z } from 'zod'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** The route table as OpenAPI 3.1. Nothing is written by hand: what is not in the table is not in the document. */
+export function openapiDocument(): Json {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const [name, route] of Object.entries<Route>(ROUTES)) {
+    const methods = (paths[route.path] ??= {})
+    methods[route.method.toLowerCase()] = operation(name, route)
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Airlock',
+      version: '0.1.0',
+      description: 'Runs code that nobody trusts, in sandboxes with no network device.',
+    },
+    security: [{ key: [] }],
+    paths,
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer', bearerFormat: 'al_…' } },
+      schemas: { Error: jsonSchema(errorBody, 'output'), Json: {} },
+    },
+  }
+}
+
+/** Every error a route may answer: its own, and those of all routes. */
+export function errorsOf(route: Route): readonly ErrorCode[] {
+  const common = route.roles === 'public' ? COMMON_ERRORS.filter((code) => !NEEDS_KEY.has(code)) : COMMON_ERRORS
+  return [...new Set([...common, ...route.errors])]
+}
+
+const NEEDS_KEY: ReadonlySet<ErrorCode> = new Set(['unauthenticated', 'forbidden'])
+
+const errorBody = z.strictObject({
+  error: z.strictObject({
+    code: z.string(),
+    message: z.string(),
+    hint: z.string(),
+    retryable: z.boolean(),
+    requestId: z.string(),
+  }),
+})
+
+function operation(name: string, route: Route): Json {
+  return {
+    operationId: name,
+    summary: route.summary,
+    ...(route.roles === 'public' ? { security: [] } : { 'x-airlock-roles': route.roles }),
+    ...(route.effect === undefined ? {} : { 'x-airlock-effect': route.effect }),
+    parameters: [...parameters('path', route.params), ...parameters('query', route.query)],
+    ...requestBody(route),
+    responses: { ...success(route), ...failures(route) },
+  }
+}
+
+function parameters(place: 'path' | 'query', schema: z.ZodObject | undefined): readonly Json[] {
+  if (!schema) return []
+  return Object.entries<z.ZodType>(schema.shape).map(([name, field]) => ({
+    name,
+    in: place,
+    required: place === 'path' || !field.safeParse(undefined).success,
+    schema: jsonSchema(field, 'input'),
+  }))
+}
+
+function requestBody(route: Route): Json {
+  if (route.sends === 'bytes') return { requestBody: { content: { 'application/octet-stream': { schema: {} } } } }
+  if (!route.body) return {}
+  const optional = route.body.safeParse({}).success
+  return {
+    requestBody: { required: !optional, content: { 'application/json': { schema: jsonSchema(route.body, 'input') } } },
+  }
+}
+
+function success(route: Route): Json {
+  if (route.answers === 'none') return { 204: { description: 'Done.' } }
+  const json = { 'application/json': { schema: route.response ? jsonSchema(route.response, 'output') : {} } }
+  const content = {
+    json,
+    'json-or-events': {
+      ...json,
+      'text/event-stream': { schema: route.events ? jsonSchema(route.events, 'output') : {} },
+    },
+    bytes: { 'application/octet-stream': { schema: {} } },
+    lines: { 'application/x-ndjson': { schema: {} } },
+    text: { 'text/plain': { schema: { type: 'string' } } },
+  }[route.answers]
+  return { 200: { description: route.summary, content } }
+}
+
+function failures(route: Route): Json {
+  const byStatus = Object.groupBy(errorsOf(route), (code) => ERRORS[code].status)
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, codes]) => [status, { description: codes?.join(', '), content }]),
+  )
+}
+
+/** Recursive JSON values become a reference to one schema: `$defs` of a part would not resolve in the whole. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _dialect, $defs: _parts, ...rest } = z.toJSONSchema(schema, { io })
+  const text = JSON.stringify(rest).replaceAll(/"#\/\$defs\/[^"]*"/g, '"#/components/schemas/Json"')
+  return parseSchema(text)
+}
+
+function parseSchema(text: string): Json {
+  return JSON.parse(text) as Json
+}

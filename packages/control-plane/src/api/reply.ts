@@ -1,0 +1,118 @@
+import { AirlockError, isAirlockError, ROUTES, toAirlockError, type Route, type RouteName } from '@airlock/contract'
+import type { Log } from '@airlock/std'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Readable } from 'node:stream'
+import { hasBody } from './body.ts'
+import type { Answer } from './call.ts'
+import { eventFrames, exactly } from './stream.ts'
+
+/** How long and how much of a refused body is read and thrown away, so that the client gets to read our answer. */
+const DRAIN_MS = 1_000
+const DRAIN_BYTES = 8 * 1024 * 1024
+
+export interface Exchange {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly log: Log
+  /** Aborts when the server closes. */
+  readonly closing: AbortSignal
+}
+
+/** Sends what a handler answered. A value that does not fit its response schema never leaves. */
+export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange): FastifyReply {
+  const { reply } = exchange
+  switch (answer.kind) {
+    case 'json':
+      return reply.type('application/json; charset=utf-8').send(JSON.stringify(checked(name, answer.value)))
+    case 'events': {
+      const onError = (thrown: unknown): AirlockError => seenFault(thrown, exchange)
+      return reply.type('text/event-stream').send(textStream(eventFrames(answer.events, { onError })))
+    }
+    case 'bytes':
+      return reply
+        .headers({ 'content-length': answer.size, 'content-disposition': 'attachment' })
+        .type('application/octet-stream')
+        .send(Readable.from(exactly(answer.size, answer.bytes), { highWaterMark: 1 }))
+    case 'lines':
+      return reply.type('application/x-ndjson').send(textStream(answer.lines))
+    case 'text':
+      if (answer.policy !== undefined) reply.header('content-security-policy', answer.policy)
+      return reply.type(answer.type).send(answer.text)
+    case 'none':
+      return reply.code(204).send()
+  }
+}
+
+/** Answers an error in the one shape. The text of an error that is not ours is logged, and never sent. */
+export function sendError(thrown: unknown, exchange: Exchange): void {
+  const { request, reply } = exchange
+  const error = seenFault(thrown, exchange)
+  if (reply.raw.headersSent || reply.raw.destroyed) return void reply.raw.destroy()
+  reply.removeHeader('content-length').removeHeader('content-disposition')
+  reply.code(error.status).type('application/json; charset=utf-8')
+  if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS)
+  const text = errorText(error, request.id)
+  if (!hasBody(request.headers) || request.raw.complete) return void reply.send(text)
+  reply.hijack()
+  answerAndDrain(exchange, text)
+}
+
+export function errorText(error: AirlockError, requestId: string): string {
+  const { code, message, hint, retryable } = error
+  return JSON.stringify({ error: { code, message, hint, retryable, requestId } })
+}
+
+/** What a caller may see of a fault; what he may not is logged with the request id. */
+function seenFault(thrown: unknown, { request, reply, log, closing }: Exchange): AirlockError {
+  if (closing.aborted && !isAirlockError(thrown)) return new AirlockError('not_ready', 'The server is stopping.')
+  const error = fromFastify(thrown) ?? toAirlockError(thrown)
+  const isFault = error.status === 500 && !reply.raw.destroyed
+  if (isFault)
+    log.error('request failed', { requestId: request.id, route: request.routeName, code: error.code, error: thrown })
+  return error
+}
+
+/** The few of fastify's own errors that a client can cause. */
+function fromFastify(thrown: unknown): AirlockError | undefined {
+  if (isAirlockError(thrown) || !(thrown instanceof Error) || !('code' in thrown)) return undefined
+  switch (thrown.code) {
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AirlockError('unsupported_media_type')
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new AirlockError('invalid_request', 'The path of the URL is not valid.')
+    default:
+      return undefined
+  }
+}
+
+function checked(name: RouteName, value: unknown): unknown {
+  const route: Route = ROUTES[name]
+  if (!route.response) return value
+  const parsed = route.response.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new AirlockError('internal', undefined, { cause: parsed.error })
+}
+
+function textStream(lines: AsyncIterable<string>): Readable {
+  return Readable.from(lines, { highWaterMark: 1 })
+}
+
+/** Answers while the client still sends, then closes: a reset before it has read would hide the answer from it. */
+function answerAndDrain({ request, reply }: Exchange, text: string): void {
+  const { raw } = reply
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value)
+  raw.writeHead(reply.statusCode, { connection: 'close', 'content-length': Buffer.byteLength(text) })
+  raw.write(text)
+  let left = DRAIN_BYTES
+  const end = (): void => {
+    clearTimeout(timer)
+    raw.end()
+  }
+  const timer = setTimeout(end, DRAIN_MS)
+  request.raw.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left < 0) end()
+  })
+  request.raw.once('end', end).once('error', end).once('close', end).resume()
+}

@@ -1,0 +1,17 @@
+import type { Core } from '../../orchestration/core.ts'
+import { json, type Handlers } from '../call.ts'
+
+export function auditHandlers(core: Core) {
+  return {
+    auditEvents: async ({ caller, query }) => json(await core.auditEvents(caller, query)),
+    auditExport: async ({ caller, signal }) => ({
+      kind: 'lines',
+      lines: lines(await core.auditExport(caller, signal)),
+    }),
+    auditHead: async ({ caller }) => json(await core.auditHead(caller)),
+  } satisfies Partial<Handlers>
+}
+
+async function* lines(source: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const line of source) yield line.endsWith('\n') ? line : `${line}\n`
+}

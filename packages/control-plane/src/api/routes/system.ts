@@ -1,0 +1,27 @@
+import { AirlockError } from '@airlock/contract'
+import type { Core } from '../../orchestration/core.ts'
+import { json, type Handlers } from '../call.ts'
+import { docsPage } from '../docs.ts'
+import type { Metrics } from '../metrics.ts'
+import { openapiDocument } from '../openapi.ts'
+
+export function systemHandlers(core: Core, metrics: Metrics) {
+  const openapi = openapiDocument()
+  const docs = docsPage()
+  return {
+    whoami: async ({ caller }) => json(caller.principal),
+    health: async () => json({ status: 'ok' }),
+    ready: async () => {
+      const { ready, reason } = await core.readiness()
+      if (!ready) throw new AirlockError('not_ready', reason, { retryAfterS: 1 })
+      return json({ status: 'ready' })
+    },
+    metrics: async () => ({
+      kind: 'text',
+      type: 'text/plain; version=0.0.4; charset=utf-8',
+      text: metrics.render(await core.counts()),
+    }),
+    openapi: async () => json(openapi),
+    docs: async () => ({ kind: 'text', type: 'text/html; charset=utf-8', ...docs }),
+  } satisfies Partial<Handlers>
+}

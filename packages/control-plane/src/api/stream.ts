@@ -1,0 +1,63 @@
+import { AirlockError, type CommandEvent } from '@airlock/contract'
+
+/** A comment this often tells both ends, and what is between them, that the stream lives. */
+const HEARTBEAT_MS = 15_000
+
+/**
+ * Command events as server-sent events. The id of an output event is the offset after it, so a client goes on with
+ * `Last-Event-ID` and loses nothing. What fails on the way becomes a last event: the status is long sent.
+ */
+export async function* eventFrames(
+  events: AsyncIterable<CommandEvent>,
+  options: { readonly onError: (thrown: unknown) => AirlockError; readonly heartbeatMs?: number },
+): AsyncGenerator<string> {
+  const heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS
+  const iterator = events[Symbol.asyncIterator]()
+  yield ': airlock\n\n'
+  try {
+    let next = iterator.next()
+    for (;;) {
+      const result = await orTimeout(next, heartbeatMs)
+      if (result === 'timeout') {
+        yield ': still here\n\n'
+        continue
+      }
+      if (result.done) return
+      yield eventFrame(result.value)
+      next = iterator.next()
+    }
+  } catch (thrown) {
+    const { code, message, hint } = options.onError(thrown)
+    yield eventFrame({ event: 'error', error: { code, message, hint } })
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+/** Exactly `size` bytes, as promised in the header: a file that grew is cut, one that shrank breaks the connection. */
+export async function* exactly(size: number, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let left = size
+  for await (const chunk of bytes) {
+    if (left === 0) return
+    yield chunk.subarray(0, left)
+    left -= Math.min(left, chunk.length)
+  }
+  if (left > 0) throw new AirlockError('internal', 'The file ended before its size.')
+}
+
+function eventFrame(event: CommandEvent): string {
+  const id = event.event === 'output' ? `id: ${event.offset}\n` : ''
+  return `${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`
+}
+
+async function orTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'timeout'> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<'timeout'>((resolve) => {
+    timer = setTimeout(() => resolve('timeout'), ms)
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

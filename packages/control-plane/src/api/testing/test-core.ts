@@ -1,0 +1,292 @@
+import { AirlockError, DEFAULTS, SANDBOX_STATES, type Command, type CommandEvent } from '@airlock/contract'
+import type { AuditRecord, CreateSandboxBody, FileEntry, FileOperation, RunCommandBody } from '@airlock/contract'
+import type { Sandbox, SandboxState, SignalName, SignedHead } from '@airlock/contract'
+import { newId } from '@airlock/std'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, Page } from '../../orchestration/core.ts'
+import { TestCommand } from './test-command.ts'
+
+/**
+ * For tests of the HTTP edge, the SDK and the CLI only: a core without isolation, tenants or evidence. Its sandboxes are
+ * temporary directories and its commands are processes of this user, so that bytes, signals and exits are real.
+ */
+export class TestCore implements Core {
+  readonly sandboxes = new Map<string, Sandbox>()
+  readonly evidence: { records: AuditRecord[]; lines: string[]; head: SignedHead; publicKey: string }
+  readonly #commands = new Map<string, TestCommand>()
+  readonly #roots = new Map<string, string>()
+  readonly #home = mkdtemp(join(tmpdir(), 'airlock-test-core-'))
+  ready: { readonly ready: boolean; readonly reason?: string } = { ready: true }
+
+  constructor() {
+    const head = { tenant: 'default', seq: 0, hash: '0'.repeat(64), ts: now(), keyId: 'none', signature: '' }
+    this.evidence = { records: [], lines: [], head, publicKey: '' }
+  }
+
+  async createSandbox(_caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
+    if (body.template !== 'base') throw new AirlockError('template_not_found')
+    if (body.name !== undefined && this.#living(body.name)) throw new AirlockError('name_taken')
+    const id = newId('sbx')
+    const root = join(await this.#home, id)
+    await mkdir(root)
+    this.#roots.set(id, root)
+    const sandbox = newSandbox(id, body)
+    this.sandboxes.set(id, sandbox)
+    return sandbox
+  }
+
+  async getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox> {
+    return this.#living(body.name) ?? this.createSandbox(caller, body)
+  }
+
+  async listSandboxes(_caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>> {
+    const state = query.state ?? 'active'
+    const matches = [...this.sandboxes.values()].filter(
+      (one) =>
+        (state === 'all' || one.state === state) &&
+        (query.name === undefined || one.name === query.name) &&
+        Object.entries(query.labels).every(([key, value]) => one.labels[key] === value),
+    )
+    const from = Number(query.cursor ?? 0)
+    const next = from + query.limit
+    const items = matches.toReversed().slice(from, next)
+    return { items, nextCursor: next < matches.length ? String(next) : null }
+  }
+
+  async getSandbox(_caller: Caller, id: string): Promise<Sandbox> {
+    const found = this.sandboxes.get(id)
+    if (!found) throw new AirlockError('sandbox_not_found')
+    return found
+  }
+
+  async extendSandbox(caller: Caller, id: string, ttlMs: number | undefined): Promise<Sandbox> {
+    const sandbox = await this.#active(caller, id)
+    return this.#change({ ...sandbox, expiresAt: later(ttlMs ?? sandbox.ttlMs) })
+  }
+
+  async terminateSandbox(caller: Caller, id: string): Promise<Sandbox> {
+    const sandbox = await this.getSandbox(caller, id)
+    if (sandbox.state === 'stopped') return sandbox
+    for (const command of this.#commands.values()) if (command.state.sandbox === id) command.kill('SIGKILL')
+    await rm(this.#roots.get(id) ?? '', { recursive: true, force: true })
+    return this.#change({ ...sandbox, state: 'stopped', endedAt: now(), endReason: 'terminated' })
+  }
+
+  async runCommand(caller: Caller, id: string, body: RunCommandBody): Promise<Command> {
+    await this.#active(caller, id)
+    const command = await TestCommand.start(id, this.#roots.get(id) ?? '', body)
+    this.#commands.set(command.state.id, command)
+    return command.state
+  }
+
+  async waitForCommand(_caller: Caller, of: CommandRef): Promise<Command> {
+    return this.#command(of).ended
+  }
+
+  async listCommands(caller: Caller, id: string): Promise<Page<Command>> {
+    await this.getSandbox(caller, id)
+    const items = [...this.#commands.values()].map((one) => one.state).filter((one) => one.sandbox === id)
+    return { items: items.toReversed(), nextCursor: null }
+  }
+
+  async getCommand(_caller: Caller, of: CommandRef): Promise<Command> {
+    return this.#command(of).state
+  }
+
+  commandEvents(
+    _caller: Caller,
+    of: CommandRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<CommandEvent> {
+    return this.#command(of).events(options)
+  }
+
+  async signalCommand(_caller: Caller, of: CommandRef, signal: SignalName): Promise<void> {
+    if (!this.#command(of).kill(signal)) throw new AirlockError('command_ended')
+  }
+
+  async writeStdin(
+    _caller: Caller,
+    of: CommandRef,
+    input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
+  ): Promise<void> {
+    await this.#command(of).write(input)
+  }
+
+  async readFile(
+    caller: Caller,
+    id: string,
+    file: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const path = await this.#path(caller, id, file.path)
+    const { size, ...entry } = await stat(path, file.path)
+    if (entry.kind === 'directory') throw new AirlockError('is_a_directory')
+    return { size, bytes: createReadStream(path, { signal: file.signal }) }
+  }
+
+  async writeFile(
+    caller: Caller,
+    id: string,
+    file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<number> {
+    const path = await this.#path(caller, id, file.path)
+    const out = createWriteStream(path, { flags: file.append ? 'a' : 'w' })
+    await pipeline(file.bytes, out).catch(rethrowFileError)
+    return out.bytesWritten
+  }
+
+  async fileOperation(caller: Caller, id: string, operation: FileOperation): Promise<FileAnswer> {
+    const at = async (path: string): Promise<string> => this.#path(caller, id, path)
+    switch (operation.op) {
+      case 'file.stat':
+        return stat(await at(operation.path), operation.path)
+      case 'file.list': {
+        const names = await readdir(await at(operation.path)).catch(rethrowFileError)
+        const kept = names.toSorted().slice(0, operation.limit)
+        const root = await at(operation.path)
+        const entries = await Promise.all(kept.map((name) => stat(join(root, name), join(operation.path, name))))
+        return { entries, truncated: names.length > kept.length }
+      }
+      case 'file.mkdir':
+        await mkdir(await at(operation.path), { recursive: operation.parents }).catch(rethrowFileError)
+        return undefined
+      case 'file.move':
+        await rename(await at(operation.from), await at(operation.to)).catch(rethrowFileError)
+        return undefined
+      case 'file.remove':
+        return remove(await at(operation.path), operation.recursive).catch(rethrowFileError)
+    }
+  }
+
+  async auditEvents(): Promise<Page<AuditRecord>> {
+    return { items: this.evidence.records, nextCursor: null }
+  }
+
+  async auditExport(): Promise<AsyncIterable<string>> {
+    const { lines } = this.evidence
+    return (async function* () {
+      yield* lines
+    })()
+  }
+
+  async auditHead(): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    return { head: this.evidence.head, publicKey: this.evidence.publicKey }
+  }
+
+  async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {
+    return this.ready
+  }
+
+  async counts(): Promise<Readonly<Record<SandboxState, number>>> {
+    const counts = { creating: 0, active: 0, paused: 0, stopping: 0, stopped: 0, error: 0 }
+    for (const state of SANDBOX_STATES)
+      counts[state] = [...this.sandboxes.values()].filter((one) => one.state === state).length
+    return counts
+  }
+
+  async dispose(): Promise<void> {
+    for (const command of this.#commands.values()) command.kill('SIGKILL')
+    await rm(await this.#home, { recursive: true, force: true })
+  }
+
+  #living(name: string): Sandbox | undefined {
+    return [...this.sandboxes.values()].find((one) => one.name === name && one.state === 'active')
+  }
+
+  async #active(caller: Caller, id: string): Promise<Sandbox> {
+    const sandbox = await this.getSandbox(caller, id)
+    if (sandbox.state !== 'active') throw new AirlockError('sandbox_ended')
+    return sandbox
+  }
+
+  #change(sandbox: Sandbox): Sandbox {
+    this.sandboxes.set(sandbox.id, sandbox)
+    return sandbox
+  }
+
+  #command(of: CommandRef): TestCommand {
+    const found = this.#commands.get(of.command)
+    if (!found || found.state.sandbox !== of.sandbox) throw new AirlockError('command_not_found')
+    return found
+  }
+
+  async #path(caller: Caller, id: string, path: string): Promise<string> {
+    await this.#active(caller, id)
+    return join(this.#roots.get(id) ?? '', path.replace(/^\/workspace(?=\/|$)/, ''))
+  }
+}
+
+function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
+  const limit = (key: 'memoryBytes' | 'cpus' | 'pids' | 'diskBytes'): number =>
+    body.limits[key] ?? DEFAULTS[key].default
+  return {
+    id,
+    tenant: 'default',
+    agent: body.agent,
+    generation: 1,
+    name: body.name ?? null,
+    node: 'local',
+    template: body.template,
+    state: 'active',
+    labels: body.labels,
+    limits: {
+      memoryBytes: limit('memoryBytes'),
+      cpus: limit('cpus'),
+      pids: limit('pids'),
+      diskBytes: limit('diskBytes'),
+    },
+    ttlMs: body.ttlMs,
+    idleMs: body.idleMs,
+    createdAt: now(),
+    lastActiveAt: now(),
+    expiresAt: later(body.ttlMs),
+    endsAt: later(body.maxLifetimeMs),
+    endedAt: null,
+    endReason: null,
+    error: null,
+    isolation: null,
+  }
+}
+
+async function stat(path: string, shown: string): Promise<FileEntry> {
+  const found = await lstat(path).catch(rethrowFileError)
+  const kinds = [
+    ['file', found.isFile()],
+    ['directory', found.isDirectory()],
+    ['symlink', found.isSymbolicLink()],
+  ] as const
+  const kind = kinds.find(([, is]) => is)?.[0] ?? 'other'
+  const { size, mode } = found
+  return { name: basename(path), path: shown, kind, size, mode: mode & 0o7777, modifiedAt: found.mtime.toISOString() }
+}
+
+async function remove(path: string, recursive: boolean): Promise<undefined> {
+  if ((await lstat(path)).isDirectory() && !recursive) await rmdir(path)
+  else await rm(path, { recursive })
+  return undefined
+}
+
+const FILE_ERRORS = {
+  ENOENT: 'file_not_found',
+  ENOTDIR: 'not_a_directory',
+  EISDIR: 'is_a_directory',
+  EEXIST: 'file_exists',
+  ENOTEMPTY: 'directory_not_empty',
+} as const
+
+function rethrowFileError(cause: NodeJS.ErrnoException): never {
+  const known = Object.entries(FILE_ERRORS).find(([code]) => code === cause.code)?.[1]
+  throw known ? new AirlockError(known, undefined, { cause }) : cause
+}
+
+function now(): string {
+  return new Date().toISOString()
+}
+
+function later(ms: number): string {
+  return new Date(Date.now() + ms).toISOString()
+}

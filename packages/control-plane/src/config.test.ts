@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { readConfig } from './config.ts'
+
+const GOOD = {
+  stateDir: '/s/control-plane',
+  publicDir: '/s/public',
+  keysDir: '/s',
+  dataPlaneSocket: '/r/data-plane.sock',
+  recorderSocket: '/r/recorder.sock',
+  spillDir: '/r/spill/control-plane',
+  host: '127.0.0.1',
+  port: 7070,
+  tlsCert: null,
+  tlsKey: null,
+  trustedProxy: false,
+  capacity: 50,
+  drop: { uid: 1000, gid: 1000 },
+  logLevel: 'info',
+  failpoint: null,
+}
+const read = (changes: object) => readConfig({ AIRLOCK_PROCESS: JSON.stringify({ ...GOOD, ...changes }) })
+
+describe('the configuration of the process', () => {
+  it('is what the supervisor gave', () => expect(read({})).toEqual(GOOD))
+
+  it.each([
+    ['nothing', undefined],
+    ['no JSON', '{'],
+  ])('refuses %s', (_what, text) => {
+    expect(() => readConfig({ AIRLOCK_PROCESS: text })).toThrow('start it with "airlock serve"')
+  })
+
+  it('refuses a key that it does not know, and a value that cannot be', () => {
+    expect(() => read({ debug: true })).toThrow('debug')
+    expect(() => read({ port: 70_000 })).toThrow('port')
+    expect(() => read({ drop: { uid: 0, gid: 0 } })).toThrow('drop.uid')
+  })
+
+  it.each(['127.0.0.1', '127.8.8.8', '::1', 'localhost'])('listens on %s as it is', (host) => {
+    expect(read({ host }).host).toBe(host)
+  })
+
+  it.each(['0.0.0.0', '::', '192.168.1.2', '127.0.0.1.example.com', 'example.com', '::ffff:10.0.0.1'])(
+    'fails closed: %s needs TLS or a trusted proxy',
+    (host) => {
+      expect(() => read({ host })).toThrow(expect.objectContaining({ code: 'config_invalid' }))
+      expect(() => read({ host, tlsCert: '/c' })).toThrow('belong together')
+      expect(read({ host, tlsCert: '/c', tlsKey: '/k' }).host).toBe(host)
+      expect(read({ host, trustedProxy: true }).host).toBe(host)
+    },
+  )
+})

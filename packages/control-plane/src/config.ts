@@ -1,0 +1,55 @@
+import { isIP } from 'node:net'
+import { AirlockError, describeIssues } from '@airlock/contract'
+import { z } from 'zod'
+
+const absolute = z.string().startsWith('/')
+
+const processConfig = z.strictObject({
+  stateDir: absolute,
+  publicDir: absolute,
+  /** Where the two key files go. */
+  keysDir: absolute,
+  dataPlaneSocket: absolute,
+  recorderSocket: absolute,
+  spillDir: absolute,
+  host: z.string().min(1),
+  port: z.int().min(0).max(65_535),
+  tlsCert: z.string().nullable(),
+  tlsKey: z.string().nullable(),
+  trustedProxy: z.boolean(),
+  capacity: z.int().min(1),
+  /** Who to become once everything is open; null keeps who we are. */
+  drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+  failpoint: z.string().nullable(),
+})
+export type ProcessConfig = z.infer<typeof processConfig>
+
+/** What the supervisor gave this process. Fails closed: unknown keys and an address open to others are errors. */
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): ProcessConfig {
+  const parsed = processConfig.safeParse(parseJson(env['AIRLOCK_PROCESS']))
+  if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
+  const config = parsed.data
+  if ((config.tlsCert === null) !== (config.tlsKey === null))
+    throw new AirlockError('config_invalid', 'tls_cert and tls_key belong together.')
+  if (!isLoopback(config.host) && config.tlsCert === null && !config.trustedProxy)
+    throw new AirlockError(
+      'config_invalid',
+      `Listening on ${config.host} needs tls_cert and tls_key, or trusted_proxy.`,
+    )
+  return config
+}
+
+function parseJson(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch {
+    throw new AirlockError('config_invalid', 'AIRLOCK_PROCESS is not JSON: start it with "airlock serve".')
+  }
+}
+
+/** A name may resolve to anything, so only `localhost` counts. */
+function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
+}

@@ -1,0 +1,54 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Role } from '@airlock/contract'
+import { randomText } from '@airlock/std'
+import type { StoredApiKey } from '../store/api-keys.ts'
+
+const ID_LENGTH = 12
+const SECRET_LENGTH = 32
+const KEY = /^al_([0-9a-hjkmnp-tv-z]{12})_([0-9a-hjkmnp-tv-z]{32})$/
+
+interface ParsedApiKey {
+  readonly id: string
+  readonly secret: string
+}
+
+/** A new key: the text is shown once, the row is what we keep. */
+export function mintApiKey(of: {
+  readonly tenant: string
+  readonly role: Role
+  readonly agents: readonly string[] | null
+  readonly purpose: string | null
+  readonly createdAt: number
+  readonly expiresAt: number | null
+}): { readonly text: string; readonly row: StoredApiKey } {
+  const id = randomText(ID_LENGTH)
+  const secret = randomText(SECRET_LENGTH)
+  const agents = of.agents && [...of.agents]
+  return { text: `al_${id}_${secret}`, row: { ...of, agents, id, hash: hashSecret(secret), revokedAt: null } }
+}
+
+export function parseApiKey(text: string): ParsedApiKey | undefined {
+  const [, id, secret] = KEY.exec(text) ?? []
+  return id !== undefined && secret !== undefined ? { id, secret } : undefined
+}
+
+type KeyRefusal = 'unknown' | 'mismatch' | 'revoked' | 'expired'
+
+/**
+ * Why a key is not good, or undefined when it is. An unknown id costs the same comparison as a known one, so that time
+ * does not tell which ids exist.
+ */
+export function refuseApiKey(given: ParsedApiKey, row: StoredApiKey | undefined, now: number): KeyRefusal | undefined {
+  const expected = Buffer.from(row?.hash ?? NO_HASH, 'hex')
+  const matches = timingSafeEqual(expected, Buffer.from(hashSecret(given.secret), 'hex'))
+  if (!row) return 'unknown'
+  if (!matches) return 'mismatch'
+  if (row.revokedAt !== null) return 'revoked'
+  return row.expiresAt !== null && row.expiresAt <= now ? 'expired' : undefined
+}
+
+const NO_HASH = '0'.repeat(64)
+
+function hashSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}

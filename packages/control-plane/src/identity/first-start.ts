@@ -1,0 +1,77 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, randomText } from '@airlock/std'
+import { insertAgentIfAbsent } from '../store/agents.ts'
+import { findApiKey, insertApiKey, revokeApiKeysOf } from '../store/api-keys.ts'
+import type { Store } from '../store/store.ts'
+import { insertTenantIfAbsent } from '../store/tenants.ts'
+import { mintApiKey, parseApiKey, refuseApiKey } from './api-keys.ts'
+
+const TENANT = 'default'
+const AGENT = 'default'
+const PURPOSES = ['developer', 'admin'] as const
+
+export interface KeyFiles {
+  readonly developerKey: string
+  readonly adminKey: string
+}
+
+/**
+ * The tenant, the agent and the two keys that a fresh installation has. Idempotent: keys that are there and good stay.
+ * A key file that is missing, or that the store does not accept, is replaced, and what it was before is revoked.
+ */
+export async function prepareFirstStart(store: Store, options: { keysDir: string; clock: Clock }): Promise<KeyFiles> {
+  const now = options.clock.now()
+  await store.transaction(async (db) => {
+    await insertTenantIfAbsent(db, { id: TENANT, createdAt: now })
+    await insertAgentIfAbsent(db, {
+      tenant: TENANT,
+      id: AGENT,
+      state: 'idle',
+      generation: 0,
+      approved: true,
+      createdAt: now,
+    })
+  })
+  const file = (purpose: string) => join(options.keysDir, `${purpose}.key`)
+  for (const purpose of PURPOSES)
+    if (!(await isGood(store, file(purpose), now))) await replaceKey(store, { purpose, path: file(purpose), now })
+  return { developerKey: file('developer'), adminKey: file('admin') }
+}
+
+async function isGood(store: Store, path: string, now: number): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+    throw error
+  })
+  const key = parseApiKey(text.trim())
+  if (!key) return false
+  const row = await store.query((db) => findApiKey(db, key.id))
+  return refuseApiKey(key, row, now) === undefined
+}
+
+/** The row comes first: after a crash in between the file is missing and the next start replaces both. */
+async function replaceKey(
+  store: Store,
+  key: { readonly purpose: (typeof PURPOSES)[number]; readonly path: string; readonly now: number },
+): Promise<void> {
+  const { text, row } = mintApiKey({
+    tenant: TENANT,
+    role: key.purpose,
+    agents: null,
+    purpose: key.purpose,
+    createdAt: key.now,
+    expiresAt: null,
+  })
+  await store.transaction(async (db) => {
+    await revokeApiKeysOf(db, { tenant: TENANT, purpose: key.purpose }, key.now)
+    await insertApiKey(db, row)
+  })
+  const fresh = `${key.path}.${randomText(8)}`
+  try {
+    await writeFile(fresh, `${text}\n`, { mode: 0o600, flag: 'wx' })
+    await rename(fresh, key.path)
+  } finally {
+    await rm(fresh, { force: true })
+  }
+}

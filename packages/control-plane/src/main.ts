@@ -1,0 +1,22 @@
+import { armFailpoint } from '@airlock/contract'
+import { createLog, Supervised } from '@airlock/std'
+import { type Composed, compose } from './compose.ts'
+import { readConfig } from './config.ts'
+
+const config = readConfig()
+const log = createLog({ process: 'control-plane', level: config.logLevel, write: (line) => process.stderr.write(line) })
+let composed: Composed | undefined
+const supervised = new Supervised(async (mode) => composed?.controlPlane.stop(mode))
+const failpoint = armFailpoint(config.failpoint ?? undefined, {
+  self: 'control-plane',
+  kill: (victim) => supervised.kill(victim),
+})
+
+try {
+  composed = await compose(config, { log, failpoint })
+  await composed.controlPlane.start()
+  supervised.ready({ ...composed.facts })
+} catch (error) {
+  log.error('the control plane could not start', { error })
+  process.exit(1)
+}

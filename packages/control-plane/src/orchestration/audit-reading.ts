@@ -1,0 +1,48 @@
+import type { EvidenceReader } from '@airlock/audit'
+import type { AuditQuery, AuditRecord } from '@airlock/contract'
+import type { Context } from './context.ts'
+import type { Caller, Page } from './core.ts'
+import { type Deed, describeError, doRecorded } from './evidence.ts'
+
+type Reading = Pick<Context, 'audit' | 'clock'> & { readonly evidence: EvidenceReader }
+
+/** Evidence of the caller's own tenant; that it was read is evidence too. */
+export async function auditEvents(of: Reading, caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>> {
+  const { tenant } = caller.principal
+  return doRecorded(of, deed(caller, { what: 'events' }), async () => {
+    const { records, nextCursor } = await of.evidence.query(tenant, query)
+    return { value: { items: records, nextCursor }, payload: { records: records.length } }
+  })
+}
+
+export async function auditExport(of: Reading, caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>> {
+  const reading = deed(caller, { what: 'export' })
+  await of.audit.require({ ...reading, status: 'requested' })
+  return recordedLines(of, reading, of.evidence.export(caller.principal.tenant, signal))
+}
+
+async function* recordedLines(of: Reading, reading: Deed, lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let count = 0
+  try {
+    for await (const line of lines) {
+      count++
+      yield line
+    }
+  } catch (error) {
+    of.audit.note({ ...reading, status: 'failed', error: describeError(error) })
+    throw error
+  }
+  of.audit.note({ ...reading, status: 'done', payload: { ...reading.payload, lines: count } })
+}
+
+function deed(caller: Caller, payload: { readonly what: string }): Deed {
+  const { tenant, actor } = caller.principal
+  return {
+    point: 'audit.read',
+    tenant,
+    agent: null,
+    sandbox: null,
+    actor,
+    payload: { requestId: caller.requestId, ...payload },
+  }
+}

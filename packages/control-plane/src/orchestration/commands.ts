@@ -1,0 +1,191 @@
+import {
+  AirlockError,
+  type Command,
+  isAirlockError,
+  type NodeCommandSpec,
+  type RunCommandBody,
+  type SignalName,
+} from '@airlock/contract'
+import { newId } from '@airlock/std'
+import { deleteCommand, findCommand, insertCommand, listCommands, type StoredCommand } from '../store/commands.ts'
+import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
+import type { Activity } from './activity.ts'
+import type { CommandWatch } from './command-watch.ts'
+import type { Context } from './context.ts'
+import type { Caller, CommandRef, Page } from './core.ts'
+import { deedOf, describeError, doRecorded } from './evidence.ts'
+import { toCommand } from './nouns.ts'
+import { inSandbox, ownedSandbox, usableSandbox } from './owned-sandbox.ts'
+import { toPage } from './sandboxes.ts'
+import { untilAborted } from './until-aborted.ts'
+
+/** Commands in sandboxes: asked for, recorded, started, followed. */
+export class Commands {
+  readonly #context: Context
+  readonly #parts: { readonly activity: Activity; readonly watch: CommandWatch }
+
+  constructor(context: Context, parts: { readonly activity: Activity; readonly watch: CommandWatch }) {
+    this.#context = context
+    this.#parts = parts
+  }
+
+  /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
+  async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
+    const { store, readiness, clock, audit, failpoint } = this.#context
+    readiness.assertGranting()
+    const sandbox = await usableSandbox(store, caller, sandboxId)
+    await this.#parts.activity.touch(sandbox)
+    const row = newRow(sandbox, { caller, body, now: clock.now() })
+    const deed = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
+    await audit.require({ ...deed, status: 'requested' })
+    await failpoint('command.recorded')
+    try {
+      return toCommand(await this.#parts.watch.whileStarting(row.id, () => this.#start(row, body)))
+    } catch (error) {
+      // Whether it runs is then for the watch to find out, and to record.
+      if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
+      throw error
+    }
+  }
+
+  async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
+    const row = await this.#find(caller, of)
+    if (row.state !== 'running') return toCommand(row)
+    return toCommand(await untilAborted(this.#parts.watch.watch(row), signal))
+  }
+
+  async list(
+    caller: Caller,
+    sandbox: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Command>> {
+    const { id } = await ownedSandbox(this.#context.store, caller, sandbox)
+    const filter = { sandbox: id, before: page.cursor, limit: page.limit + 1 }
+    const rows = await this.#context.store.query((db) => listCommands(db, filter))
+    return toPage(rows, page.limit, toCommand)
+  }
+
+  async get(caller: Caller, of: CommandRef): Promise<Command> {
+    return toCommand(await this.#find(caller, of))
+  }
+
+  async signal(caller: Caller, of: CommandRef, name: SignalName): Promise<void> {
+    const sandbox = await this.#runningIn(caller, of)
+    const deed = deedOf(caller, sandbox, { point: 'command.signal', payload: { command: of.command, signal: name } })
+    const { store, dataPlane } = this.#context
+    await doRecorded(this.#context, deed, async () => ({
+      value: await inSandbox(store, of.sandbox, () => dataPlane.signal(of, name)),
+    }))
+  }
+
+  async writeStdin(
+    caller: Caller,
+    of: CommandRef,
+    input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
+  ): Promise<void> {
+    const sandbox = await this.#runningIn(caller, of)
+    const payload = { command: of.command, end: input.end }
+    const { store, dataPlane } = this.#context
+    await doRecorded(this.#context, deedOf(caller, sandbox, { point: 'command.stdin', payload }), async () => {
+      const counted = countBytes(input.bytes)
+      await inSandbox(store, of.sandbox, () => dataPlane.writeStdin(of, { bytes: counted.bytes, end: input.end }))
+      return { value: undefined, payload: { bytes: counted.count() } }
+    })
+  }
+
+  async #start(row: StoredCommand, body: RunCommandBody): Promise<StoredCommand> {
+    const { store, dataPlane, failpoint } = this.#context
+    await store.transaction(async (db) => {
+      // Its end takes the commands along, so none may come after it.
+      const sandbox = await findSandbox(db, row.sandbox)
+      if (sandbox?.state !== 'active') throw new AirlockError('sandbox_ended')
+      await insertCommand(db, row)
+    })
+    await failpoint('command.row-written')
+    try {
+      await inSandbox(store, row.sandbox, () => dataPlane.run(row.sandbox, specOf(row, body)))
+    } catch (error) {
+      if (!isUncertain(error)) await this.#forget(row)
+      throw error
+    }
+    await failpoint('command.running')
+    void this.#parts.watch.watch(row)
+    return row
+  }
+
+  /** It never began. A row that cannot be deleted now is found by the sweep, and is lost. */
+  async #forget(row: StoredCommand): Promise<void> {
+    await this.#context.store
+      .query((db) => deleteCommand(db, row.id))
+      .catch((error: unknown) => this.#context.log.warn('a refused command stays in the store', { row: row.id, error }))
+  }
+
+  async #find(caller: Caller, of: CommandRef): Promise<StoredCommand> {
+    await ownedSandbox(this.#context.store, caller, of.sandbox)
+    const row = await this.#context.store.query((db) => findCommand(db, of))
+    if (!row) throw new AirlockError('command_not_found')
+    return row
+  }
+
+  async #runningIn(caller: Caller, of: CommandRef): Promise<StoredSandbox> {
+    this.#context.readiness.assertGranting()
+    const sandbox = await usableSandbox(this.#context.store, caller, of.sandbox)
+    if ((await this.#find(caller, of)).state !== 'running') throw new AirlockError('command_ended')
+    await this.#parts.activity.touch(sandbox)
+    return sandbox
+  }
+}
+
+/** Bytes that pass through, and how many they were. */
+export function countBytes(bytes: AsyncIterable<Buffer>): { readonly bytes: AsyncIterable<Buffer>; count(): number } {
+  let count = 0
+  const through = async function* () {
+    for await (const chunk of bytes) {
+      count += chunk.length
+      yield chunk
+    }
+  }
+  return { bytes: through(), count: () => count }
+}
+
+/** Nobody answered: it may run, or not. */
+function isUncertain(error: unknown): boolean {
+  return isAirlockError(error) && error.code === 'data_plane_unavailable'
+}
+
+function newRow(
+  sandbox: StoredSandbox,
+  of: { readonly caller: Caller; readonly body: RunCommandBody; readonly now: number },
+): StoredCommand {
+  const { body, caller, now } = of
+  return {
+    id: newId('cmd', now),
+    tenant: sandbox.tenant,
+    agent: sandbox.agent,
+    sandbox: sandbox.id,
+    argv: body.argv ?? ['/bin/sh', '-c', body.shell ?? ''],
+    cwd: body.cwd,
+    state: 'running',
+    exitCode: null,
+    signal: null,
+    timedOut: false,
+    truncated: false,
+    outputBytes: 0,
+    maxOutputBytes: body.maxOutputBytes,
+    startedAt: now,
+    endedAt: null,
+    actor: caller.principal.actor,
+    recorded: false,
+  }
+}
+
+function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
+  const { id, argv, cwd, maxOutputBytes } = row
+  return { id, argv, cwd, env: body.env, stdin: body.stdin ?? 'none', timeoutMs: body.timeoutMs, maxOutputBytes }
+}
+
+/** What is recorded of a request: the values of its environment and its stdin are not. */
+function requestOf(row: StoredCommand, body: RunCommandBody) {
+  const { argv, cwd } = row
+  return { command: row.id, argv: [...argv], cwd, env: Object.keys(body.env), timeoutMs: body.timeoutMs }
+}

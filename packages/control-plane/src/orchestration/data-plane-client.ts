@@ -1,0 +1,166 @@
+import {
+  AirlockError,
+  type DataPlaneHealth,
+  dataPlaneHealth,
+  DEFAULTS,
+  type FileOperation,
+  guestResults,
+  type NodeCommand,
+  nodeCommand,
+  type NodeCommandSpec,
+  type NodeSandbox,
+  nodeSandbox,
+  type SignalName,
+  startedSandbox,
+  type StartedSandbox,
+  stoppedSandbox,
+  type StoppedSandbox,
+} from '@airlock/contract'
+import { deadline } from '@airlock/std'
+import { z } from 'zod'
+import type { CommandRef, FileAnswer } from './core.ts'
+import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
+import { type OutputItem, readOutput } from './data-plane-output.ts'
+
+const SHORT_MS = 5_000
+const GUEST_MS = 30_000
+const START_MS = 60_000
+const STOP_MS = 25_000
+/** A wait is asked again after this long, so that a data plane that forgot it is found out. */
+const WAIT_MS = 60_000
+/** No transfer outlives the sandbox that it is with. */
+const TRANSFER_MS = DEFAULTS.maxLifetimeMs.max
+
+const nothing = z.strictObject({})
+
+/** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
+export class DataPlaneClient {
+  readonly #http: DataPlaneHttp
+
+  constructor(socketPath: string) {
+    this.#http = new DataPlaneHttp(socketPath)
+  }
+
+  async health(): Promise<DataPlaneHealth> {
+    return this.#http.json({ method: 'GET', path: '/health', answerMs: SHORT_MS, again: 'same' }, dataPlaneHealth)
+  }
+
+  async list(): Promise<readonly NodeSandbox[]> {
+    const schema = z.strictObject({ sandboxes: z.array(nodeSandbox) })
+    const call = { method: 'GET', path: '/sandboxes', answerMs: SHORT_MS, again: 'same' } as const
+    return (await this.#http.json(call, schema)).sandboxes
+  }
+
+  async start(permit: string): Promise<StartedSandbox> {
+    const call = { method: 'POST', path: '/sandboxes', json: { permit }, answerMs: START_MS } as const
+    return this.#http.json({ ...call, again: 'different' }, startedSandbox)
+  }
+
+  /** Idempotent: a sandbox that is not there is gone. */
+  async stop(sandbox: string): Promise<StoppedSandbox> {
+    const call = { method: 'DELETE', path: `/sandboxes/${sandbox}`, answerMs: STOP_MS, again: 'same' } as const
+    return this.#http.json(call, stoppedSandbox)
+  }
+
+  /** Idempotent by the id in `spec`. */
+  async run(sandbox: string, spec: NodeCommandSpec): Promise<NodeCommand> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/commands`, json: spec, again: 'same' } as const
+    return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeCommand)
+  }
+
+  async command(of: CommandRef): Promise<NodeCommand> {
+    return this.#http.json({ method: 'GET', path: commandPath(of), answerMs: SHORT_MS, again: 'same' }, nodeCommand)
+  }
+
+  /** Undefined when it still runs after a while: ask again. */
+  async wait(of: CommandRef, signal: AbortSignal): Promise<NodeCommand | undefined> {
+    const patience = AbortSignal.timeout(WAIT_MS)
+    const path = `${commandPath(of)}/wait`
+    const call = { method: 'GET', path, answerMs: 2 * WAIT_MS, again: 'same' } as const
+    try {
+      return await this.#http.json({ ...call, signal: AbortSignal.any([signal, patience]) }, nodeCommand)
+    } catch (error) {
+      if (patience.aborted && !signal.aborted) return undefined
+      throw error
+    }
+  }
+
+  /** What the command said from `from` on, then its end. Stops early when the data plane goes away. */
+  async *output(of: CommandRef, options: { from: number; signal: AbortSignal }): AsyncGenerator<OutputItem> {
+    const response = await this.#http.stream({
+      method: 'GET',
+      path: `${commandPath(of)}/output?from=${options.from}`,
+      answerMs: SHORT_MS,
+      signal: deadline(TRANSFER_MS, options.signal),
+      again: 'same',
+    })
+    yield* readOutput(bytesOf(response))
+  }
+
+  async signal(of: CommandRef, name: SignalName): Promise<void> {
+    const call = { method: 'POST', path: `${commandPath(of)}/signal`, json: { signal: name } } as const
+    await this.#http.json({ ...call, answerMs: GUEST_MS, again: 'different' }, nothing)
+  }
+
+  async writeStdin(of: CommandRef, input: { bytes: AsyncIterable<Buffer>; end: boolean }): Promise<void> {
+    const path = `${commandPath(of)}/stdin?end=${input.end}`
+    const call = { method: 'POST', path, bytes: input.bytes, again: 'different' } as const
+    await this.#http.json({ ...call, answerMs: TRANSFER_MS }, nothing)
+  }
+
+  async readFile(
+    sandbox: string,
+    file: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const response = await this.#http.stream({
+      method: 'GET',
+      path: filesPath(sandbox, { path: file.path }),
+      answerMs: GUEST_MS,
+      signal: deadline(TRANSFER_MS, file.signal),
+      again: 'same',
+    })
+    const size = Number(response.headers['x-size'])
+    if (Number.isSafeInteger(size)) return { size, bytes: bytesOf(response) }
+    response.destroy()
+    throw new AirlockError('internal', 'The data plane did not say how large the file is.')
+  }
+
+  async writeFile(
+    sandbox: string,
+    file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<number> {
+    const path = filesPath(sandbox, { path: file.path, mode: file.append ? 'append' : 'truncate' })
+    const call = { method: 'PUT', path, bytes: file.bytes, answerMs: TRANSFER_MS, again: 'different' } as const
+    return (await this.#http.json(call, z.strictObject({ bytes: z.int() }))).bytes
+  }
+
+  async file(sandbox: string, operation: FileOperation): Promise<FileAnswer> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/files`, json: operation, answerMs: GUEST_MS } as const
+    const ask = <T>(schema: z.ZodType<T>) => this.#http.json({ ...call, again: 'different' }, schema)
+    if (operation.op === 'file.stat') return toEntry(await ask(guestResults['file.stat']))
+    if (operation.op !== 'file.list') return void (await ask(guestResults[operation.op]))
+    const listing = await ask(guestResults['file.list'])
+    return { entries: listing.entries.map(toEntry), truncated: listing.truncated }
+  }
+
+  close(): void {
+    this.#http.close()
+  }
+}
+
+function commandPath(of: CommandRef): string {
+  return `/sandboxes/${of.sandbox}/commands/${of.command}`
+}
+
+function filesPath(sandbox: string, query: Readonly<Record<string, string>>): string {
+  return `/sandboxes/${sandbox}/files?${new URLSearchParams(query).toString()}`
+}
+
+function toEntry({ modifiedMs, target, ...entry }: z.infer<(typeof guestResults)['file.stat']>) {
+  // A date that JavaScript cannot hold would throw, and user code may set any.
+  const modifiedAt = new Date(Math.min(Math.max(modifiedMs, -MAX_DATE_MS), MAX_DATE_MS)).toISOString()
+  return { ...entry, modifiedAt, ...(target === undefined ? {} : { target }) }
+}
+
+/** The year 9999: later years are not ISO dates. */
+const MAX_DATE_MS = 253_402_300_799_999

@@ -1,0 +1,59 @@
+import { type NewRecord, type Point, toAirlockError } from '@airlock/contract'
+import type { Context } from './context.ts'
+import type { Caller } from './core.ts'
+
+type Payload = NonNullable<NewRecord['payload']>
+
+/** What a record is about. */
+export interface Deed {
+  readonly point: Point
+  readonly tenant: string
+  readonly agent: string | null
+  readonly sandbox: string | null
+  readonly actor: string
+  readonly payload: Payload
+}
+
+/** A deed of a caller in a sandbox; `payload` is what it asked for. */
+export function deedOf(
+  caller: Caller,
+  sandbox: { readonly id: string; readonly tenant: string; readonly agent: string },
+  what: { readonly point: Point; readonly payload: Payload },
+): Deed {
+  return {
+    point: what.point,
+    tenant: sandbox.tenant,
+    agent: sandbox.agent,
+    sandbox: sandbox.id,
+    actor: caller.principal.actor,
+    payload: { requestId: caller.requestId, ...what.payload },
+  }
+}
+
+/**
+ * Does something that grants or continues (G7): first its record, then the effect, then how it went. When the record
+ * cannot be written nothing happens. `effect` answers with what the last record should say besides.
+ */
+export async function doRecorded<T>(
+  context: Pick<Context, 'audit' | 'clock'>,
+  deed: Deed,
+  effect: () => Promise<{ readonly value: T; readonly payload?: Payload }>,
+): Promise<T> {
+  const { audit, clock } = context
+  await audit.require({ ...deed, status: 'requested' })
+  const startedAt = clock.now()
+  try {
+    const { value, payload } = await effect()
+    const said = { ...deed.payload, ...payload }
+    audit.note({ ...deed, status: 'done', durationMs: clock.now() - startedAt, payload: said })
+    return value
+  } catch (error) {
+    audit.note({ ...deed, status: 'failed', durationMs: clock.now() - startedAt, error: describeError(error) })
+    throw error
+  }
+}
+
+export function describeError(error: unknown): { readonly code: string; readonly message: string } {
+  const { code, message } = toAirlockError(error)
+  return { code, message }
+}

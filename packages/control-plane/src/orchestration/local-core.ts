@@ -1,0 +1,146 @@
+import type { EvidenceReader } from '@airlock/audit'
+import type {
+  AuditQuery,
+  AuditRecord,
+  Command,
+  CommandEvent,
+  CreateSandboxBody,
+  FileOperation,
+  RunCommandBody,
+  Sandbox,
+  SandboxState,
+  SignalName,
+  SignedHead,
+} from '@airlock/contract'
+import { auditEvents, auditExport } from './audit-reading.ts'
+import { commandEvents } from './command-events.ts'
+import type { Context } from './context.ts'
+import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, Page } from './core.ts'
+import { extendSandbox } from './extend.ts'
+import type { Lifecycle } from './lifecycle-parts.ts'
+import { toSandbox } from './nouns.ts'
+import { ownedSandbox } from './owned-sandbox.ts'
+import { countSandboxes, getSandbox, listSandboxes } from './sandboxes.ts'
+
+/** The core on this store and this node's data plane. It only asks whether we serve, and passes on. */
+export class LocalCore implements Core {
+  readonly #world: Context & Lifecycle & { readonly evidence: EvidenceReader }
+
+  constructor(world: Context & Lifecycle & { readonly evidence: EvidenceReader }) {
+    this.#world = world
+  }
+
+  async createSandbox(caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
+    return this.#world.creation.create(caller, body)
+  }
+
+  async getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox> {
+    return this.#world.creation.getOrCreate(caller, body)
+  }
+
+  async listSandboxes(caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>> {
+    return listSandboxes(this.#serving(), caller, query)
+  }
+
+  async getSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
+    return getSandbox(this.#serving(), caller, sandbox)
+  }
+
+  async extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox> {
+    return extendSandbox(this.#serving(), caller, { sandbox, ttlMs })
+  }
+
+  async terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox> {
+    const { store, termination } = this.#serving()
+    const { id } = await ownedSandbox(store, caller, sandbox)
+    const { principal, requestId } = caller
+    const end = { reason: 'terminated', actor: principal.actor, requestId, force: options.force } as const
+    return toSandbox(await termination.terminate(id, end))
+  }
+
+  async runCommand(caller: Caller, sandbox: string, body: RunCommandBody): Promise<Command> {
+    return this.#serving().commands.run(caller, sandbox, body)
+  }
+
+  async waitForCommand(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
+    return this.#serving().commands.wait(caller, of, signal)
+  }
+
+  async listCommands(
+    caller: Caller,
+    sandbox: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Command>> {
+    return this.#serving().commands.list(caller, sandbox, page)
+  }
+
+  async getCommand(caller: Caller, of: CommandRef): Promise<Command> {
+    return this.#serving().commands.get(caller, of)
+  }
+
+  commandEvents(
+    caller: Caller,
+    of: CommandRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<CommandEvent> {
+    return commandEvents({ ...this.#serving(), ref: of }, caller, options)
+  }
+
+  async signalCommand(caller: Caller, of: CommandRef, signal: SignalName): Promise<void> {
+    await this.#serving().commands.signal(caller, of, signal)
+  }
+
+  async writeStdin(
+    caller: Caller,
+    of: CommandRef,
+    input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
+  ): Promise<void> {
+    await this.#serving().commands.writeStdin(caller, of, input)
+  }
+
+  async readFile(
+    caller: Caller,
+    sandbox: string,
+    file: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    return this.#serving().files.read(caller, sandbox, file)
+  }
+
+  async writeFile(
+    caller: Caller,
+    sandbox: string,
+    file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<number> {
+    return this.#serving().files.write(caller, sandbox, file)
+  }
+
+  async fileOperation(caller: Caller, sandbox: string, operation: FileOperation): Promise<FileAnswer> {
+    return this.#serving().files.operate(caller, sandbox, operation)
+  }
+
+  async auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>> {
+    return auditEvents(this.#serving(), caller, query)
+  }
+
+  async auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>> {
+    return auditExport(this.#serving(), caller, signal)
+  }
+
+  async auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    return this.#serving().evidence.head(caller.principal.tenant)
+  }
+
+  async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {
+    const { reason } = this.#world.readiness
+    return reason === undefined ? { ready: true } : { ready: false, reason }
+  }
+
+  async counts(): Promise<Readonly<Record<SandboxState, number>>> {
+    return countSandboxes(this.#world)
+  }
+
+  #serving(): Context & Lifecycle & { readonly evidence: EvidenceReader } {
+    this.#world.readiness.assertServing()
+    return this.#world
+  }
+}

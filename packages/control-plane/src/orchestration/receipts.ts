@@ -1,0 +1,57 @@
+import { listOwedCommands, setCommandsRecorded, type StoredCommand } from '../store/commands.ts'
+import { listOwedSandboxes, setSandboxesRecorded, type StoredSandbox } from '../store/sandboxes.ts'
+import type { Context } from './context.ts'
+import { commandEndRecord, sandboxEndRecord } from './end-records.ts'
+
+const BATCH = 500
+
+/**
+ * Which ends are in the evidence. An end is written to its row first and recorded after; a crash in between would lose
+ * the record, so the row says that it is owed until it is paid, and `payOwed` pays at the next start. A record may then
+ * be there twice, never not at all.
+ */
+export class Receipts {
+  readonly #context: Pick<Context, 'store' | 'audit' | 'log'>
+  readonly #sandboxes = new Set<string>()
+  readonly #commands = new Set<string>()
+
+  constructor(context: Pick<Context, 'store' | 'audit' | 'log'>) {
+    this.#context = context
+  }
+
+  /** Records how a sandbox ended. Never waits: an end reduces. */
+  sandboxEnded(sandbox: StoredSandbox, more: Parameters<typeof sandboxEndRecord>[1]): void {
+    this.#context.audit.note(sandboxEndRecord(sandbox, more))
+    this.#sandboxes.add(sandbox.id)
+  }
+
+  commandEnded(command: StoredCommand, why: Parameters<typeof commandEndRecord>[1]): void {
+    this.#context.audit.note(commandEndRecord(command, why))
+    this.#commands.add(command.id)
+  }
+
+  /** Marks what was recorded; called by the sweep, so that an end does not cost a write of its own. */
+  async flush(): Promise<void> {
+    await this.#mark(this.#commands, setCommandsRecorded)
+    await this.#mark(this.#sandboxes, setSandboxesRecorded)
+  }
+
+  /** Records every end that a crash kept from being recorded. */
+  async payOwed(): Promise<void> {
+    for (;;) {
+      const sandboxes = await this.#context.store.query((db) => listOwedSandboxes(db, BATCH))
+      const commands = await this.#context.store.query((db) => listOwedCommands(db, BATCH))
+      for (const sandbox of sandboxes) this.sandboxEnded(sandbox, { usage: null, requestId: null })
+      for (const command of commands) this.commandEnded(command, 'found')
+      await this.flush()
+      if (sandboxes.length < BATCH && commands.length < BATCH) return
+    }
+  }
+
+  async #mark(ids: Set<string>, write: typeof setCommandsRecorded): Promise<void> {
+    const batch = [...ids].slice(0, BATCH)
+    if (batch.length === 0) return
+    await this.#context.store.query((db) => write(db, batch))
+    for (const id of batch) ids.delete(id)
+  }
+}

@@ -1,0 +1,143 @@
+import type { EndReason, NodeSandbox } from '@airlock/contract'
+import { listRunning } from '../store/commands.ts'
+import { findSandbox, listLiving, type StoredSandbox } from '../store/sandboxes.ts'
+import type { Activity } from './activity.ts'
+import type { CommandWatch } from './command-watch.ts'
+import type { Context } from './context.ts'
+import type { Creation } from './create.ts'
+import { isEnded } from './lifecycle.ts'
+import type { Termination } from './terminate.ts'
+
+/** Ends under way at once; more wait for the next look. */
+const MAX_ENDS = 32
+
+interface Parts {
+  readonly activity: Activity
+  readonly watch: CommandWatch
+  readonly creation: Creation
+  readonly termination: Termination
+}
+
+/**
+ * Compares what the store says with what the data plane has, and makes them agree. Rows are read before the data plane
+ * is asked, so a sandbox that was there first and is absent after is really gone; a sandbox without a row is looked up
+ * again, for its row is older than itself. A data plane that does not answer changes nothing.
+ */
+export class Reconciler {
+  readonly #context: Context
+  readonly #parts: Parts
+  readonly #ends = new Map<string, Promise<unknown>>()
+
+  constructor(context: Context, parts: Parts) {
+    this.#context = context
+    this.#parts = parts
+  }
+
+  /** One look. Starts the ends that it finds due and does not wait for them; answers the sandboxes that live on. */
+  async look(): Promise<readonly StoredSandbox[]> {
+    const { store, dataPlane, readiness } = this.#context
+    const rows = await store.query(listLiving)
+    const health = await dataPlane.health()
+    const found = new Map((await dataPlane.list()).map((sandbox) => [sandbox.id, sandbox]))
+    readiness.nodeAnswered(health)
+    const living: StoredSandbox[] = []
+    for (const row of rows) {
+      const node = found.get(row.id)
+      if (row.state === 'active' && node && node.runningCommands > 0) await this.#parts.activity.touch(row)
+      const reason = this.#judge(row, node, health.bootId)
+      if (reason) this.#end(row, reason)
+      else living.push(row)
+    }
+    const known = new Set(rows.map((row) => row.id))
+    for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
+    for (const command of await store.query(listRunning)) this.#parts.watch.ensure(command)
+    return living.filter((row) => row.state === 'active' || row.state === 'paused')
+  }
+
+  /** The first look of a process: waits for its ends, and records every sandbox that it keeps. */
+  async adopt(): Promise<void> {
+    const { audit } = this.#context
+    for (const row of await this.look()) {
+      const { id: sandbox, tenant, agent, name } = row
+      await audit.require({
+        tenant,
+        agent,
+        sandbox,
+        actor: 'system',
+        point: 'sandbox.adopt',
+        status: 'done',
+        payload: { name },
+      })
+    }
+    await this.settled()
+  }
+
+  /** Waits for the ends under way, however they go. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#ends.values())
+  }
+
+  #judge(row: StoredSandbox, node: NodeSandbox | undefined, bootId: string): EndReason | undefined {
+    const pending = this.#parts.termination.pendingReason(row.id)
+    if (pending) return pending
+    if (row.state === 'creating') return this.#parts.creation.isCreating(row.id) ? undefined : 'create_interrupted'
+    if (row.state === 'stopping') return row.endReason ?? 'terminated'
+    const now = this.#context.clock.now()
+    return absence(row, node, { now, bootId }) ?? expiry(this.#parts.activity.current(row), now)
+  }
+
+  #end(row: StoredSandbox, reason: EndReason): void {
+    if (this.#ends.has(row.id) || this.#ends.size >= MAX_ENDS) return
+    const work = this.#finish(row, reason)
+      .catch((error: unknown) =>
+        this.#context.log.warn('a sandbox does not end yet', { sandbox: row.id, reason, error }),
+      )
+      .finally(() => this.#ends.delete(row.id))
+    this.#ends.set(row.id, work)
+  }
+
+  async #finish(row: StoredSandbox, reason: EndReason): Promise<void> {
+    const { audit, clock } = this.#context
+    const { activity, termination, creation } = this.#parts
+    const mayBeUsed = reason === 'ttl' || reason === 'idle'
+    await termination.terminateIf(row.id, { reason, actor: 'system' }, (now) => {
+      if (mayBeUsed) return expiry(activity.current(now), clock.now()) !== undefined
+      if (reason !== 'create_interrupted' || now.state !== 'creating') return true
+      if (creation.isCreating(row.id)) return false
+      const { id: sandbox, tenant, agent, actor } = row
+      audit.note({ tenant, agent, sandbox, actor, point: 'sandbox.create', status: 'unknown' })
+      return true
+    })
+  }
+
+  /** No row holds it any more, or none ever did: it is not ours to keep. */
+  async #removeOrphan(id: string): Promise<void> {
+    const { store, dataPlane, log } = this.#context
+    const row = await store.query((db) => findSandbox(db, id))
+    if ((row && !isEnded(row.state)) || this.#ends.has(id) || this.#ends.size >= MAX_ENDS) return
+    log.warn('a sandbox without a row is removed', { sandbox: id })
+    const work = dataPlane
+      .stop(id)
+      .catch((error: unknown) => log.warn('a sandbox without a row cannot be removed yet', { sandbox: id, error }))
+      .finally(() => this.#ends.delete(id))
+    this.#ends.set(id, work)
+  }
+}
+
+/** Why a sandbox that should run does not: it is not there, or only its remains are. */
+function absence(
+  row: StoredSandbox,
+  node: NodeSandbox | undefined,
+  at: { readonly now: number; readonly bootId: string },
+): EndReason | undefined {
+  if (node) return node.state === 'lost' ? (node.lostReason ?? 'guest_lost') : undefined
+  if (at.now >= row.endsAt) return 'max_lifetime'
+  return row.bootId === at.bootId ? 'guest_lost' : 'host_restarted'
+}
+
+/** Why a sandbox is over by the clock. */
+function expiry(row: StoredSandbox, now: number): EndReason | undefined {
+  if (now >= row.endsAt) return 'max_lifetime'
+  if (now >= row.expiresAt) return 'ttl'
+  return now >= row.lastActiveAt + row.idleMs ? 'idle' : undefined
+}

@@ -1,0 +1,67 @@
+import { isAirlockError } from '@airlock/contract'
+import { sleep } from '@airlock/std'
+import type { Activity } from './activity.ts'
+import type { AuditHeads } from './audit-heads.ts'
+import type { Context } from './context.ts'
+import type { Receipts } from './receipts.ts'
+import type { Reconciler } from './reconcile.ts'
+
+const EVERY_MS = 1000
+const HEADS_EVERY = 5
+
+interface Parts {
+  readonly reconciler: Reconciler
+  readonly activity: Activity
+  readonly receipts: Receipts
+  readonly heads: AuditHeads
+}
+
+/** Looks at everything once a second: what is due ends, what was put off is written. Nothing is kept only in timers. */
+export class Sweep {
+  readonly #context: Context
+  readonly #parts: Parts
+  readonly #stop = new AbortController()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(context: Context, parts: Parts) {
+    this.#context = context
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#running = this.#run()
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    for (let round = 1; !this.#stop.signal.aborted; round++) {
+      await this.#look()
+      await this.#attempt('uses', () => this.#parts.activity.flush())
+      await this.#attempt('receipts', () => this.#parts.receipts.flush())
+      if (round % HEADS_EVERY === 0) await this.#parts.heads.keep()
+      // Woken early only by the stop, which the loop sees.
+      await sleep(EVERY_MS, this.#stop.signal).catch(() => undefined)
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await this.#parts.reconciler.look()
+    } catch (error) {
+      if (isAirlockError(error) && error.code === 'data_plane_unavailable') this.#context.readiness.nodeIsSilent()
+      this.#context.log.warn('the sweep could not look', { error })
+    }
+  }
+
+  async #attempt(what: string, write: () => Promise<void>): Promise<void> {
+    try {
+      await write()
+    } catch (error) {
+      this.#context.log.warn('the sweep could not write', { what, error })
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RecorderClient } from '@airlock/audit'
+import {
+  AirlockError,
+  type AuditRecord,
+  createSandboxBody,
+  type CreateSandboxBody,
+  type FailpointName,
+  type NewRecord,
+  type Point,
+  type Principal,
+  runCommandBody,
+  type RunCommandBody,
+} from '@airlock/contract'
+import { createLog, KeyedLock, newId } from '@airlock/std'
+import { openPermitDesk } from '../../admission/permits.ts'
+import { prepareFirstStart } from '../../identity/first-start.ts'
+import { openStore, type Store } from '../../store/store.ts'
+import type { Context } from '../context.ts'
+import type { Caller } from '../core.ts'
+import { DataPlaneClient } from '../data-plane-client.ts'
+import { createLifecycle, type Lifecycle } from '../lifecycle-parts.ts'
+import { Readiness } from '../readiness.ts'
+import type { TestRecorder } from './recorder.ts'
+import { ScriptedDataPlane } from './scripted-data-plane.ts'
+
+/** Time that only the test moves. */
+class TestClock {
+  #now = Date.now()
+
+  now(): number {
+    return this.#now
+  }
+
+  advance(ms: number): void {
+    this.#now += ms
+  }
+}
+
+/**
+ * A control plane without its HTTP edge: a real store, a real recorder, and a scripted data plane. `restart` is what a
+ * kill and a new start do: everything in memory is gone.
+ */
+export class World {
+  readonly home: string
+  readonly clock = new TestClock()
+  readonly plane: ScriptedDataPlane
+  /** Records of these points and states are refused, as a recorder on a full disk does. */
+  refused: readonly `${Point} ${NewRecord['status']}`[] = []
+  /** Called at each failpoint. */
+  at: (name: FailpointName) => Promise<void> | void = () => {}
+  readonly capacity: number
+  readonly #recorder: TestRecorder
+  /** How long the chain was before this world: a recorder serves several. */
+  #before = 0
+  #audit: RecorderClient | undefined
+  #context: Context | undefined
+  #lifecycle: Lifecycle | undefined
+
+  private constructor(recorder: TestRecorder, home: string, capacity: number) {
+    this.home = home
+    this.capacity = capacity
+    this.#recorder = recorder
+    this.plane = new ScriptedDataPlane({ socket: join(home, 'data-plane.sock'), permitKey: join(home, 'permit.pub') })
+  }
+
+  static async make(recorder: TestRecorder, options: { readonly capacity?: number } = {}): Promise<World> {
+    const world = new World(recorder, mkdtempSync(join(tmpdir(), 'airlock-control-')), options.capacity ?? 50)
+    await world.plane.listen()
+    await world.restart()
+    world.#before = (await given(world.#audit).head('default')).head.seq
+    return world
+  }
+
+  get context(): Context {
+    return given(this.#context)
+  }
+
+  get store(): Store {
+    return this.context.store
+  }
+
+  get lifecycle(): Lifecycle {
+    return given(this.#lifecycle)
+  }
+
+  async restart(): Promise<void> {
+    await this.#leave()
+    const audit = this.#recorder.client(newId('spill'))
+    const store = await openStore(join(this.home, 'airlock.db'))
+    await prepareFirstStart(store, { keysDir: this.home, clock: this.clock })
+    this.#audit = audit
+    this.#context = {
+      store,
+      audit: {
+        require: async (record) => {
+          if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
+          await audit.require(record)
+        },
+        note: (record) => audit.note(record),
+        flush: (timeoutMs) => audit.flush(timeoutMs),
+      },
+      dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
+      permits: await openPermitDesk(this.home),
+      readiness: new Readiness(),
+      turns: new KeyedLock(),
+      clock: this.clock,
+      log: createLog({ process: 'control-plane', level: 'silent', write: () => {} }),
+      failpoint: async (name) => this.at(name),
+      capacity: this.capacity,
+    }
+    this.#lifecycle = createLifecycle(this.context)
+    await this.lifecycle.reconciler.adopt()
+    this.context.readiness.serve()
+  }
+
+  /** One round of the sweep, and what it began. */
+  async sweep(): Promise<void> {
+    await this.lifecycle.reconciler.look()
+    await this.lifecycle.reconciler.settled()
+  }
+
+  /** What the evidence says of a sandbox, oldest first. */
+  async evidence(sandbox?: string): Promise<readonly AuditRecord[]> {
+    await given(this.#audit).flush(5000)
+    const query = { limit: 1000, ...(sandbox === undefined ? {} : { sandbox }) }
+    const { records } = await given(this.#audit).query('default', query)
+    return records.filter((record) => record.seq > this.#before).toReversed()
+  }
+
+  /** The same as `point status`, for comparing. */
+  async story(sandbox?: string): Promise<readonly string[]> {
+    return (await this.evidence(sandbox)).map((record) => `${record.point} ${record.status}`)
+  }
+
+  async close(): Promise<void> {
+    await this.#leave()
+    await this.plane.die()
+    rmSync(this.home, { recursive: true, force: true })
+  }
+
+  async #leave(): Promise<void> {
+    this.#lifecycle?.watch.stop()
+    this.#audit?.close()
+    this.#context?.dataPlane.close()
+    await this.#context?.store.close()
+  }
+}
+
+export const CALLER: Caller = caller({ tenant: 'default' })
+
+export function caller(of: Partial<Principal>): Caller {
+  return {
+    principal: { actor: 'key:test', tenant: 'default', role: 'developer', agents: null, ...of },
+    requestId: 'req_test',
+  }
+}
+
+export function aSandbox(asked: Partial<CreateSandboxBody> = {}): CreateSandboxBody {
+  return createSandboxBody.parse(asked)
+}
+
+export function aCommand(asked: Partial<RunCommandBody> = { argv: ['true'] }): RunCommandBody {
+  return runCommandBody.parse(asked)
+}
+
+function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new TypeError('the world is not made yet')
+  return value
+}

@@ -1,0 +1,86 @@
+import type { AuditSink } from '@airlock/audit'
+import { AirlockError, isAirlockError } from '@airlock/contract'
+import { deadline, type StopMode, waitFor } from '@airlock/std'
+import type { Api } from './api/server.ts'
+import type { AuditHeads } from './orchestration/audit-heads.ts'
+import type { Context } from './orchestration/context.ts'
+import type { Lifecycle } from './orchestration/lifecycle-parts.ts'
+import { endAll } from './orchestration/shutdown.ts'
+import { Sweep } from './orchestration/sweep.ts'
+
+/** The other processes start beside us. */
+const NEIGHBOURS_MS = 60_000
+const RETRY_MS = 100
+const END_ALL_MS = 18_000
+const FLUSH_MS = 3_000
+
+interface Parts {
+  readonly context: Context
+  readonly lifecycle: Lifecycle
+  readonly heads: AuditHeads
+  readonly api: Api
+}
+
+/** The control plane from its first look at the world to its last word in the evidence. */
+export class ControlPlane {
+  readonly #parts: Parts
+  readonly #sweep: Sweep
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#sweep = new Sweep(parts.context, { ...parts.lifecycle, heads: parts.heads })
+  }
+
+  /** Makes the store and the node agree, then serves. Until then every request is answered `not_ready`. */
+  async start(): Promise<void> {
+    const { context, lifecycle, heads } = this.#parts
+    await patiently(() => heads.check())
+    await patiently(() => context.audit.require(record('server.start')))
+    await lifecycle.receipts.payOwed()
+    await patiently(() => lifecycle.reconciler.adopt())
+    context.readiness.serve()
+    this.#sweep.start()
+  }
+
+  /** `end` ends every sandbox; `leave` leaves them to be found again. */
+  async stop(mode: StopMode): Promise<void> {
+    const { context, lifecycle, heads, api } = this.#parts
+    context.readiness.stop()
+    await this.#sweep.stop()
+    if (mode === 'end') await endAll(context, lifecycle, AbortSignal.timeout(END_ALL_MS))
+    lifecycle.watch.stop()
+    await api.close()
+    context.audit.note({ ...record('server.stop'), payload: { mode } })
+    await lifecycle.activity.flush()
+    await lifecycle.receipts.flush()
+    await context.audit.flush(FLUSH_MS)
+    await heads.keep()
+    context.dataPlane.close()
+    await context.store.close()
+  }
+}
+
+function record(point: 'server.start' | 'server.stop'): Parameters<AuditSink['require']>[0] {
+  return { tenant: 'system', actor: 'system', point, status: 'done' }
+}
+
+/** Tries again while a neighbour is not up yet, for a bounded time. */
+async function patiently(work: () => Promise<void>): Promise<void> {
+  let last: unknown
+  const attempt = async () => {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      if (!isAirlockError(error) || !error.retryable) throw error
+      last = error
+      return undefined
+    }
+  }
+  const signal = deadline(NEIGHBOURS_MS)
+  try {
+    await waitFor(attempt, { signal, everyMs: RETRY_MS })
+  } catch (error) {
+    throw signal.aborted ? new AirlockError('not_ready', 'The other processes do not answer.', { cause: last }) : error
+  }
+}

@@ -1,0 +1,112 @@
+import { commandState } from '@airlock/contract'
+import { z } from 'zod'
+import { flagColumn, jsonColumn } from './json-column.ts'
+import type { Queries } from './store.ts'
+
+const storedCommand = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  agent: z.string(),
+  sandbox: z.string(),
+  argv: jsonColumn(z.array(z.string())),
+  cwd: z.string(),
+  state: commandState,
+  exitCode: z.int().nullable(),
+  signal: z.string().nullable(),
+  timedOut: flagColumn,
+  truncated: flagColumn,
+  outputBytes: z.int(),
+  maxOutputBytes: z.int(),
+  startedAt: z.int(),
+  endedAt: z.int().nullable(),
+  /** Who asked for it. */
+  actor: z.string(),
+  recorded: flagColumn,
+})
+export type StoredCommand = z.infer<typeof storedCommand>
+
+/** How a command ended. */
+export type CommandEnd = Pick<
+  StoredCommand,
+  'state' | 'exitCode' | 'signal' | 'timedOut' | 'truncated' | 'outputBytes' | 'startedAt' | 'endedAt'
+>
+
+export async function insertCommand(db: Queries, command: StoredCommand): Promise<void> {
+  await db
+    .insertInto('commands')
+    .values({
+      ...command,
+      argv: JSON.stringify(command.argv),
+      timedOut: command.timedOut ? 1 : 0,
+      truncated: command.truncated ? 1 : 0,
+      recorded: command.recorded ? 1 : 0,
+    })
+    .execute()
+}
+
+export async function findCommand(
+  db: Queries,
+  of: { readonly sandbox: string; readonly command: string },
+): Promise<StoredCommand | undefined> {
+  const row = await db
+    .selectFrom('commands')
+    .selectAll()
+    .where('id', '=', of.command)
+    .where('sandbox', '=', of.sandbox)
+    .executeTakeFirst()
+  return row && storedCommand.parse(row)
+}
+
+/** Newest first: ids sort by age. */
+export async function listCommands(
+  db: Queries,
+  filter: { readonly sandbox: string; readonly before: string | undefined; readonly limit: number },
+): Promise<readonly StoredCommand[]> {
+  let query = db.selectFrom('commands').selectAll().where('sandbox', '=', filter.sandbox)
+  if (filter.before !== undefined) query = query.where('id', '<', filter.before)
+  return z.array(storedCommand).parse(await query.orderBy('id', 'desc').limit(filter.limit).execute())
+}
+
+export async function listRunning(db: Queries): Promise<readonly StoredCommand[]> {
+  const rows = await db.selectFrom('commands').selectAll().where('state', '=', 'running').execute()
+  return z.array(storedCommand).parse(rows)
+}
+
+/** Ended commands whose last record may be missing in the evidence. */
+export async function listOwedCommands(db: Queries, limit: number): Promise<readonly StoredCommand[]> {
+  const query = db.selectFrom('commands').selectAll().where('state', 'in', ['exited', 'lost'])
+  return z.array(storedCommand).parse(await query.where('recorded', '=', 0).orderBy('id').limit(limit).execute())
+}
+
+/** The first end counts: undefined when the command has one already. */
+export async function endCommand(db: Queries, id: string, end: CommandEnd): Promise<StoredCommand | undefined> {
+  const row = await db
+    .updateTable('commands')
+    .set({ ...end, timedOut: end.timedOut ? 1 : 0, truncated: end.truncated ? 1 : 0 })
+    .where('id', '=', id)
+    .where('state', '=', 'running')
+    .returningAll()
+    .executeTakeFirst()
+  return row && storedCommand.parse(row)
+}
+
+/** What still ran in a sandbox that is gone has no result. */
+export async function loseCommandsOf(db: Queries, sandbox: string, at: number): Promise<readonly StoredCommand[]> {
+  const rows = await db
+    .updateTable('commands')
+    .set({ state: 'lost', endedAt: at })
+    .where('sandbox', '=', sandbox)
+    .where('state', '=', 'running')
+    .returningAll()
+    .execute()
+  return z.array(storedCommand).parse(rows)
+}
+
+/** For a command that never began. */
+export async function deleteCommand(db: Queries, id: string): Promise<void> {
+  await db.deleteFrom('commands').where('id', '=', id).execute()
+}
+
+export async function setCommandsRecorded(db: Queries, ids: readonly string[]): Promise<void> {
+  await db.updateTable('commands').set({ recorded: 1 }).where('id', 'in', ids).execute()
+}

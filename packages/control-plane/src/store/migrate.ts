@@ -1,0 +1,17 @@
+import { AirlockError } from '@airlock/contract'
+import type { Kysely } from 'kysely'
+import { type Migration, Migrator, NO_MIGRATIONS } from 'kysely/migration'
+import { walk } from './migrations/0001-walk.ts'
+
+/** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-walk': walk }
+
+/** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */
+export async function migrate<T>(db: Kysely<T>, to: 'latest' | 'nothing'): Promise<void> {
+  const migrator = new Migrator({
+    db: db.withoutPlugins(),
+    provider: { getMigrations: async () => ({ ...MIGRATIONS }) },
+  })
+  const { error } = to === 'latest' ? await migrator.migrateToLatest() : await migrator.migrateTo(NO_MIGRATIONS)
+  if (error !== undefined) throw new AirlockError('internal', 'The database could not be migrated.', { cause: error })
+}

@@ -1,0 +1,203 @@
+import { effectiveIsolation, endReason, labels, limits, type SandboxState, sandboxState } from '@airlock/contract'
+import type { Insertable } from 'kysely'
+import { z } from 'zod'
+import { flagColumn, jsonColumn } from './json-column.ts'
+import type { SandboxTable } from './schema.ts'
+import type { Queries } from './store.ts'
+
+/** States in which a sandbox holds its name and its place on the node. */
+export const LIVING_STATES = ['creating', 'active', 'paused', 'stopping'] as const satisfies readonly SandboxState[]
+
+const storedError = z.object({ code: z.string(), message: z.string() })
+
+const storedSandbox = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  agent: z.string(),
+  generation: z.int(),
+  name: z.string().nullable(),
+  node: z.string(),
+  /** The boot of the host that it was started in. */
+  bootId: z.string(),
+  template: z.string(),
+  state: sandboxState,
+  labels: jsonColumn(labels),
+  limits: jsonColumn(limits),
+  ttlMs: z.int(),
+  idleMs: z.int(),
+  createdAt: z.int(),
+  lastActiveAt: z.int(),
+  expiresAt: z.int(),
+  endsAt: z.int(),
+  endedAt: z.int().nullable(),
+  endReason: endReason.nullable(),
+  error: jsonColumn(storedError).nullable(),
+  isolation: jsonColumn(effectiveIsolation).nullable(),
+  /** Who asked for it. */
+  actor: z.string(),
+  recorded: flagColumn,
+})
+export type StoredSandbox = z.infer<typeof storedSandbox>
+
+/** What may change when a sandbox moves to another state. */
+export type SandboxChanges = Partial<
+  Pick<
+    StoredSandbox,
+    'isolation' | 'lastActiveAt' | 'expiresAt' | 'endedAt' | 'endReason' | 'error' | 'recorded' | 'bootId'
+  >
+>
+
+export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promise<void> {
+  const { labels, limits, error, isolation, recorded, ...rest } = sandbox
+  const row: Insertable<SandboxTable> = {
+    ...rest,
+    labels: JSON.stringify(labels),
+    limits: JSON.stringify(limits),
+    error: error && JSON.stringify(error),
+    isolation: isolation && JSON.stringify(isolation),
+    recorded: recorded ? 1 : 0,
+  }
+  await db.insertInto('sandboxes').values(row).execute()
+  const pairs = Object.entries(labels).map(([key, value]) => ({ sandbox: sandbox.id, key, value }))
+  if (pairs.length > 0) await db.insertInto('sandboxLabels').values(pairs).execute()
+}
+
+export async function findSandbox(db: Queries, id: string): Promise<StoredSandbox | undefined> {
+  const row = await db.selectFrom('sandboxes').selectAll().where('id', '=', id).executeTakeFirst()
+  return row && storedSandbox.parse(row)
+}
+
+export async function findLivingByName(
+  db: Queries,
+  of: { readonly tenant: string; readonly agent: string; readonly name: string },
+): Promise<StoredSandbox | undefined> {
+  const row = await db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('tenant', '=', of.tenant)
+    .where('agent', '=', of.agent)
+    .where('name', '=', of.name)
+    .where('state', 'in', LIVING_STATES)
+    .executeTakeFirst()
+  return row && storedSandbox.parse(row)
+}
+
+export interface SandboxFilter {
+  readonly tenant: string
+  readonly agents: readonly string[] | null
+  readonly states: readonly SandboxState[]
+  readonly name: string | undefined
+  readonly labels: Readonly<Record<string, string>>
+  /** Answers sandboxes older than this one. */
+  readonly before: string | undefined
+  readonly limit: number
+}
+
+/** Newest first: ids sort by age. */
+export async function listSandboxes(db: Queries, filter: SandboxFilter): Promise<readonly StoredSandbox[]> {
+  let query = db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('tenant', '=', filter.tenant)
+    .where('state', 'in', filter.states)
+    .orderBy('id', 'desc')
+    .limit(filter.limit)
+  if (filter.agents) query = query.where('agent', 'in', filter.agents)
+  if (filter.name !== undefined) query = query.where('name', '=', filter.name)
+  if (filter.before !== undefined) query = query.where('id', '<', filter.before)
+  for (const [key, value] of Object.entries(filter.labels))
+    query = query.where((is) =>
+      is.exists(
+        is
+          .selectFrom('sandboxLabels')
+          .select('sandboxLabels.key')
+          .whereRef('sandboxLabels.sandbox', '=', 'sandboxes.id')
+          .where('sandboxLabels.key', '=', key)
+          .where('sandboxLabels.value', '=', value),
+      ),
+    )
+  return z.array(storedSandbox).parse(await query.execute())
+}
+
+export async function listLiving(db: Queries): Promise<readonly StoredSandbox[]> {
+  const rows = await db.selectFrom('sandboxes').selectAll().where('state', 'in', LIVING_STATES).execute()
+  return z.array(storedSandbox).parse(rows)
+}
+
+/** Ended sandboxes whose last record may be missing in the evidence. */
+export async function listOwedSandboxes(db: Queries, limit: number): Promise<readonly StoredSandbox[]> {
+  const query = db.selectFrom('sandboxes').selectAll().where('state', 'in', ['stopped', 'error'])
+  return z.array(storedSandbox).parse(await query.where('recorded', '=', 0).orderBy('id').limit(limit).execute())
+}
+
+export async function countLiving(
+  db: Queries,
+  of: { readonly node?: string; readonly tenant?: string; readonly agent?: string },
+): Promise<number> {
+  let query = db
+    .selectFrom('sandboxes')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('state', 'in', LIVING_STATES)
+  if (of.node !== undefined) query = query.where('node', '=', of.node)
+  if (of.tenant !== undefined) query = query.where('tenant', '=', of.tenant)
+  if (of.agent !== undefined) query = query.where('agent', '=', of.agent)
+  return Number((await query.executeTakeFirstOrThrow()).count)
+}
+
+export async function countByState(db: Queries): Promise<ReadonlyMap<SandboxState, number>> {
+  const rows = await db
+    .selectFrom('sandboxes')
+    .select(({ fn }) => ['state', fn.countAll().as('count')])
+    .groupBy('state')
+    .execute()
+  return new Map(rows.map((row) => [sandboxState.parse(row.state), Number(row.count)]))
+}
+
+/** Compare and set; `lifecycle.ts` is the only caller, for it knows which moves are legal. */
+export async function updateState(
+  db: Queries,
+  move: { readonly id: string; readonly from: SandboxState; readonly to: SandboxState },
+  changes: SandboxChanges,
+): Promise<StoredSandbox | undefined> {
+  const { error, isolation, recorded, ...rest } = changes
+  const row = await db
+    .updateTable('sandboxes')
+    .set({
+      ...rest,
+      ...(error === undefined ? {} : { error: error && JSON.stringify(error) }),
+      ...(isolation === undefined ? {} : { isolation: isolation && JSON.stringify(isolation) }),
+      ...(recorded === undefined ? {} : { recorded: recorded ? 1 : 0 }),
+      state: move.to,
+    })
+    .where('id', '=', move.id)
+    .where('state', '=', move.from)
+    .returningAll()
+    .executeTakeFirst()
+  return row && storedSandbox.parse(row)
+}
+
+/** Times only ever move forward, whoever writes last. */
+export async function updateUse(
+  db: Queries,
+  id: string,
+  use: { readonly lastActiveAt: number; readonly expiresAt: number },
+): Promise<void> {
+  await db
+    .updateTable('sandboxes')
+    .set((is) => ({
+      lastActiveAt: is
+        .case()
+        .when('lastActiveAt', '<', use.lastActiveAt)
+        .then(use.lastActiveAt)
+        .else(is.ref('lastActiveAt'))
+        .end(),
+      expiresAt: is.case().when('expiresAt', '<', use.expiresAt).then(use.expiresAt).else(is.ref('expiresAt')).end(),
+    }))
+    .where('id', '=', id)
+    .where('state', 'in', LIVING_STATES)
+    .execute()
+}
+
+export async function setSandboxesRecorded(db: Queries, ids: readonly string[]): Promise<void> {
+  await db.updateTable('sandboxes').set({ recorded: 1 }).where('id', 'in', ids).execute()
+}

@@ -1,0 +1,73 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { type Dialect, SqliteDialect, type SqliteDatabase, type SqliteStatement } from 'kysely'
+import type { StoreFault } from './fault.ts'
+
+/**
+ * SQLite as kysely's driver wants it. This file is the only one that knows it is SQLite.
+ *
+ * Durable on commit (WAL with synchronous FULL). Waiting for a lock blocks our whole loop, so SQLite waits only
+ * shortly and the store tries again without blocking.
+ */
+export function openSqlite(path: string): {
+  readonly dialect: Dialect
+  readonly faultOf: (error: unknown) => StoreFault
+} {
+  const database = new DatabaseSync(path)
+  for (const pragma of PRAGMAS) database.exec(pragma)
+  return { dialect: new SqliteDialect({ database: adapt(database) }), faultOf }
+}
+
+const PRAGMAS = [
+  'PRAGMA busy_timeout = 50',
+  'PRAGMA journal_mode = WAL',
+  'PRAGMA synchronous = FULL',
+  'PRAGMA foreign_keys = ON',
+] as const
+
+function adapt(database: DatabaseSync): SqliteDatabase {
+  return {
+    close: () => database.close(),
+    prepare(sql) {
+      // SQLite undoes a transaction by itself on some errors, a full disk among them: then nothing is left to roll back.
+      if (sql === 'rollback' && !database.isTransaction) return NOTHING
+      // A deferred transaction that reads first and writes later fails when another writer came between.
+      return adaptStatement(database.prepare(sql === 'begin' ? 'begin immediate' : sql))
+    },
+  }
+}
+
+const NOTHING: SqliteStatement = {
+  reader: false,
+  all: () => [],
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [].values(),
+}
+
+function adaptStatement(statement: StatementSync): SqliteStatement {
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters) => statement.all(...parameters.map(parseInput)),
+    run: (parameters) => statement.run(...parameters.map(parseInput)),
+    iterate: (parameters) => statement.iterate(...parameters.map(parseInput)),
+  }
+}
+
+function parseInput(value: unknown): SQLInputValue {
+  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint')
+    return value
+  throw new TypeError(`a ${typeof value} cannot be stored`)
+}
+
+const BUSY = 5
+const LOCKED = 6
+const FULL = 13
+const CONSTRAINT_PRIMARY_KEY = 1555
+const CONSTRAINT_UNIQUE = 2067
+
+function faultOf(error: unknown): StoreFault {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return 'other'
+  if (error.errcode === CONSTRAINT_UNIQUE || error.errcode === CONSTRAINT_PRIMARY_KEY) return 'taken'
+  const primary = error.errcode & 0xff
+  if (primary === BUSY || primary === LOCKED) return 'busy'
+  return primary === FULL ? 'full' : 'other'
+}

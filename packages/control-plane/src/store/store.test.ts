@@ -1,0 +1,255 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Kysely } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { insertAgentIfAbsent } from './agents.ts'
+import { findAuditHead, putAuditHead } from './audit-heads.ts'
+import { endCommand, findCommand, insertCommand, type StoredCommand } from './commands.ts'
+import { migrate } from './migrate.ts'
+import {
+  countByState,
+  findSandbox,
+  insertSandbox,
+  listSandboxes,
+  type SandboxFilter,
+  type StoredSandbox,
+  updateState,
+  updateUse,
+} from './sandboxes.ts'
+import { openSqlite } from './sqlite.ts'
+import { openStore, type Store } from './store.ts'
+import { insertTenantIfAbsent } from './tenants.ts'
+
+let dir: string
+let store: Store
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'airlock-store-'))
+  store = await openStore(join(dir, 'airlock.db'))
+  await store.transaction(async (db) => {
+    await insertTenantIfAbsent(db, { id: 'default', createdAt: 1 })
+    for (const id of ['a', 'b'])
+      await insertAgentIfAbsent(db, {
+        tenant: 'default',
+        id,
+        state: 'idle',
+        generation: 0,
+        approved: true,
+        createdAt: 1,
+      })
+  })
+})
+
+afterEach(async () => {
+  await store.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+describe('the schema', () => {
+  it('goes up and down and up again', async () => {
+    const path = join(dir, 'other.db')
+    const tables = () =>
+      new DatabaseSync(path)
+        .prepare("select name from sqlite_master where type = 'table' and name not like 'kysely%' order by name")
+        .all()
+        .map((row) => row['name'])
+    const all = ['agents', 'api_keys', 'audit_heads', 'commands', 'sandbox_labels', 'sandboxes', 'tenants']
+    const db = new Kysely<object>(openSqlite(path))
+    await migrate(db, 'latest')
+    expect(tables()).toEqual(all)
+    await migrate(db, 'nothing')
+    expect(tables()).toEqual([])
+    await migrate(db, 'latest')
+    expect(tables()).toEqual(all)
+    await db.destroy()
+  })
+
+  it('holds what was written when it is opened again', async () => {
+    await store.query((db) => insertSandbox(db, row('1')))
+    await store.close()
+    store = await openStore(join(dir, 'airlock.db'))
+    expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toEqual(row('1'))
+  })
+
+  it('lets one living sandbox of an agent have a name, and any number of ended ones', async () => {
+    const insert = (sandbox: StoredSandbox) => store.query((db) => insertSandbox(db, sandbox))
+    await insert(row('1', { name: 'x' }))
+    const refused = await insert(row('2', { name: 'x' })).catch((error: unknown) => error)
+    expect(store.isTaken(refused)).toBe(true)
+    await insert(row('3', { name: 'x', agent: 'b' }))
+    await insert(row('4', { name: 'x', state: 'stopped' }))
+    await insert(row('5', { name: 'x', state: 'error' }))
+    await insert(row('6', { name: null }))
+    await insert(row('7', { name: null }))
+    await store.query((db) => updateState(db, { id: 'sbx_1', from: 'active', to: 'stopping' }, {}))
+    expect(store.isTaken(await insert(row('8', { name: 'x' })).catch((error: unknown) => error))).toBe(true)
+    await store.query((db) => updateState(db, { id: 'sbx_1', from: 'stopping', to: 'stopped' }, {}))
+    await insert(row('9', { name: 'x' }))
+    expect(await store.query(countByState)).toEqual(
+      new Map([
+        ['active', 4],
+        ['error', 1],
+        ['stopped', 2],
+      ]),
+    )
+  })
+})
+
+describe('the store', () => {
+  it('tries again when another holds the lock', async () => {
+    const other = new DatabaseSync(join(dir, 'airlock.db'))
+    other.exec('begin immediate')
+    setTimeout(() => other.exec('commit'), 150)
+    await store.transaction((db) => insertSandbox(db, row('1')))
+    expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toEqual(row('1'))
+    other.close()
+  })
+
+  it('takes a transaction back when its work throws, and goes on', async () => {
+    const broken = store.transaction(async (db) => {
+      await insertSandbox(db, row('1'))
+      throw new TypeError('no')
+    })
+    await expect(broken).rejects.toThrow('no')
+    expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toBeUndefined()
+  })
+
+  it('refuses a row whose JSON was damaged', async () => {
+    await store.query((db) => insertSandbox(db, row('1')))
+    const other = new DatabaseSync(join(dir, 'airlock.db'))
+    other.exec(`update sandboxes set limits = '{"memoryBytes":"all"}'`)
+    other.close()
+    await expect(store.query((db) => findSandbox(db, 'sbx_1'))).rejects.toThrow('memoryBytes')
+  })
+})
+
+describe('sandboxes', () => {
+  const filter: SandboxFilter = {
+    tenant: 'default',
+    agents: null,
+    states: ['active'],
+    name: undefined,
+    labels: {},
+    before: undefined,
+    limit: 10,
+  }
+  const ids = async (asked: Partial<SandboxFilter>) =>
+    (await store.query((db) => listSandboxes(db, { ...filter, ...asked }))).map(({ id }) => id)
+
+  it('are listed newest first, page by page, by tenant, agent, state, name and labels', async () => {
+    await store.transaction(async (db) => {
+      await insertSandbox(db, row('1', { labels: { team: 'x', env: 'dev' } }))
+      await insertSandbox(db, row('2', { labels: { team: 'x' }, name: 'named' }))
+      await insertSandbox(db, row('3', { agent: 'b' }))
+      await insertSandbox(db, row('4', { state: 'stopped' }))
+    })
+    expect(await ids({})).toEqual(['sbx_3', 'sbx_2', 'sbx_1'])
+    expect(await ids({ limit: 2 })).toEqual(['sbx_3', 'sbx_2'])
+    expect(await ids({ before: 'sbx_2' })).toEqual(['sbx_1'])
+    expect(await ids({ agents: ['b'] })).toEqual(['sbx_3'])
+    expect(await ids({ agents: [] })).toEqual([])
+    expect(await ids({ states: ['stopped', 'error'] })).toEqual(['sbx_4'])
+    expect(await ids({ name: 'named' })).toEqual(['sbx_2'])
+    expect(await ids({ labels: { team: 'x' } })).toEqual(['sbx_2', 'sbx_1'])
+    expect(await ids({ labels: { team: 'x', env: 'dev' } })).toEqual(['sbx_1'])
+    expect(await ids({ tenant: 'other' })).toEqual([])
+  })
+
+  it('change their state only from the one that was seen', async () => {
+    await store.query((db) => insertSandbox(db, row('1')))
+    const move = { id: 'sbx_1', from: 'creating', to: 'active' } as const
+    expect(await store.query((db) => updateState(db, move, {}))).toBeUndefined()
+    const moved = await store.query((db) =>
+      updateState(
+        db,
+        { ...move, from: 'active', to: 'stopping' },
+        { endReason: 'ttl', error: { code: 'c', message: 'm' } },
+      ),
+    )
+    expect(moved).toEqual(row('1', { state: 'stopping', endReason: 'ttl', error: { code: 'c', message: 'm' } }))
+  })
+
+  it('never lose time, in whatever order uses are written', async () => {
+    await store.query((db) => insertSandbox(db, row('1', { lastActiveAt: 100, expiresAt: 200 })))
+    await store.query((db) => updateUse(db, 'sbx_1', { lastActiveAt: 150, expiresAt: 300 }))
+    await store.query((db) => updateUse(db, 'sbx_1', { lastActiveAt: 120, expiresAt: 250 }))
+    expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toMatchObject({ lastActiveAt: 150, expiresAt: 300 })
+  })
+})
+
+it('lets the first end of a command count', async () => {
+  const command: StoredCommand = {
+    id: 'cmd_1',
+    tenant: 'default',
+    agent: 'a',
+    sandbox: 'sbx_1',
+    argv: ['echo', 'ü'],
+    cwd: '/workspace',
+    state: 'running',
+    exitCode: null,
+    signal: null,
+    timedOut: false,
+    truncated: false,
+    outputBytes: 0,
+    maxOutputBytes: 10,
+    startedAt: 1,
+    endedAt: null,
+    actor: 'key:x',
+    recorded: false,
+  }
+  const { exitCode, signal, timedOut, truncated, outputBytes, startedAt } = command
+  const end = { exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt: 9 }
+  await store.query((db) => insertSandbox(db, row('1')))
+  await store.query((db) => insertCommand(db, command))
+  const first = await store.query((db) => endCommand(db, 'cmd_1', { ...end, state: 'exited', exitCode: 3 }))
+  expect(first).toEqual({ ...command, state: 'exited', exitCode: 3, endedAt: 9 })
+  expect(await store.query((db) => endCommand(db, 'cmd_1', { ...end, state: 'lost' }))).toBeUndefined()
+  expect(await store.query((db) => findCommand(db, { sandbox: 'sbx_1', command: 'cmd_1' }))).toEqual(first)
+})
+
+it('keeps the longest head of a chain', async () => {
+  const head = (seq: number) => ({
+    tenant: 'default',
+    seq,
+    hash: String(seq).padStart(64, '0'),
+    ts: '2026-01-01T00:00:00Z',
+    keyId: 'k',
+    signature: 's',
+  })
+  await store.query((db) => putAuditHead(db, head(5), 1))
+  await store.query((db) => putAuditHead(db, head(3), 2))
+  expect(await store.query((db) => findAuditHead(db, 'default'))).toEqual(head(5))
+  await store.query((db) => putAuditHead(db, head(8), 3))
+  expect(await store.query((db) => findAuditHead(db, 'default'))).toEqual(head(8))
+})
+
+function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
+  return {
+    id: `sbx_${n}`,
+    tenant: 'default',
+    agent: 'a',
+    generation: 1,
+    name: null,
+    node: 'here',
+    bootId: 'boot',
+    template: 'base',
+    state: 'active',
+    labels: {},
+    limits: { memoryBytes: 67_108_864, cpus: 0.5, pids: 16, diskBytes: 16_777_216 },
+    ttlMs: 1000,
+    idleMs: 1000,
+    createdAt: 1,
+    lastActiveAt: 1,
+    expiresAt: 2,
+    endsAt: 3,
+    endedAt: null,
+    endReason: null,
+    error: null,
+    isolation: null,
+    actor: 'key:x',
+    recorded: false,
+    ...of,
+  }
+}
