@@ -1,1 +1,53 @@
 #!/usr/bin/env node
+// Plain JavaScript that any Node can read: the rest is TypeScript, which needs Node 24 to run as it is.
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const NEEDED = 24
+
+if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
+  const { main } = await import('../src/main.ts')
+  process.exit(await main(process.argv.slice(2)))
+} else {
+  const node = findNode()
+  if (node) runWith(node)
+  else {
+    process.stderr.write(
+      `error: Airlock needs Node ${NEEDED} or later and this is ${process.version}: install it, or run "npm ci" where Airlock is.\n`,
+    )
+    process.exitCode = 1
+  }
+}
+
+/** The Node that `npm ci` installs beside us as a package of its own. */
+function findNode() {
+  const name = `node-${process.platform}-${process.arch}`
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), 'bin', 'node')
+  } catch {
+    // Not installed on this machine: optional, as the platform may have none.
+    return undefined
+  }
+}
+
+/** Becomes that process for all to see: its output, its exit code, the signals meant for it. */
+function runWith(node) {
+  const child = spawn(node, [fileURLToPath(import.meta.url)].concat(process.argv.slice(2)), { stdio: 'inherit' })
+  // A terminal sends Ctrl-C to both of us: passing it on would make it two.
+  const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => {
+      if (signal !== 'SIGINT' || !onTerminal) child.kill(signal)
+    })
+  child.on('error', (error) => {
+    process.stderr.write(`error: ${node} could not be started: ${error.message}\n`)
+    process.exitCode = 1
+  })
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+
+export interface CliConfig {
+  readonly version: string
+  /** Colours are for terminals that can show them and people who want them. */
+  readonly allowsColor: boolean
+}
+
+export function readConfig(): CliConfig {
+  const { version } = parsePackage(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const { NO_COLOR, TERM } = process.env
+  return { version, allowsColor: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb' }
+}
+
+function parsePackage(text: string): { readonly version: string } {
+  return JSON.parse(text) as { version: string }
+}

@@ -1,0 +1,47 @@
+import { isAirlockError } from '@airlock/contract/errors'
+import { CommanderError } from 'commander'
+import { sanitizeLine } from './sanitize.ts'
+import type { Terminal } from './terminal.ts'
+
+const FAILED = 1
+const USAGE = 2
+const UNREACHABLE = 3
+
+/** Ends a verb with an exit code and no word: what is to be said was said. */
+export class Exit extends Error {
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super(`exit ${exitCode}`)
+    this.exitCode = exitCode
+  }
+}
+
+/** Says what went wrong and who can fix it, and answers the exit code. */
+export function reportFailure(terminal: Terminal, thrown: unknown): number {
+  if (thrown instanceof Exit) return thrown.exitCode
+  // Commander has printed its own message, or the help that was asked for.
+  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : USAGE
+  const { message, code, hint } = describe(thrown)
+  const word = terminal.style('red', 'error:', 'stderr')
+  process.stderr.write(`${word} ${sanitizeLine(message)} (${sanitizeLine(code)})\n`)
+  if (hint !== '') process.stderr.write(`${terminal.style('dim', sanitizeLine(hint), 'stderr')}\n`)
+  return code === 'server_unreachable' ? UNREACHABLE : FAILED
+}
+
+function describe(thrown: unknown): { readonly message: string; readonly code: string; readonly hint: string } {
+  if (isAirlockError(thrown)) return { message: thrown.message, code: thrown.code, hint: requestHint(thrown) }
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'internal'
+  return { message, code, hint: '' }
+}
+
+/** A fault of the server is found in its log by the id of the request. */
+function requestHint(error: {
+  readonly hint: string
+  readonly code: string
+  readonly requestId?: string | undefined
+}): string {
+  const isFault = error.code === 'internal' && error.requestId !== undefined
+  return isFault ? `${error.hint} Request ${error.requestId}.` : error.hint
+}

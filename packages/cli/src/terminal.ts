@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import type { WriteStream } from 'node:tty'
+import { styleText } from 'node:util'
+import { sanitizeLine } from './sanitize.ts'
+
+export type Style = Parameters<typeof styleText>[0]
+
+/** Where the CLI prints. Results go to stdout; everything a person reads beside them goes to stderr. */
+export class Terminal {
+  readonly #allowsColor: boolean
+
+  constructor(options: { readonly allowsColor: boolean }) {
+    this.#allowsColor = options.allowsColor
+  }
+
+  get isTty(): boolean {
+    return process.stdout.isTTY
+  }
+
+  /** Whether progress may be shown. */
+  get isWatched(): boolean {
+    return process.stderr.isTTY
+  }
+
+  async print(text: string): Promise<void> {
+    await this.write('stdout', `${text}\n`)
+  }
+
+  async printJson(value: unknown): Promise<void> {
+    await this.print(JSON.stringify(value, null, this.isTty ? 2 : undefined))
+  }
+
+  /** Waits until a reader that is slow has taken it: nothing piles up here. */
+  async write(stream: 'stdout' | 'stderr', bytes: Uint8Array | string): Promise<void> {
+    const target = process[stream]
+    if (!target.write(bytes)) await once(target, 'drain')
+  }
+
+  note(text: string): void {
+    process.stderr.write(`${sanitizeLine(text)}\n`)
+  }
+
+  /** Replaces the line that shows progress; an empty text removes it. */
+  showProgress(text: string): void {
+    const stream: WriteStream = process.stderr
+    stream.cursorTo(0)
+    stream.write(sanitizeLine(text).slice(0, Math.max(0, stream.columns - 1)))
+    stream.clearLine(1)
+  }
+
+  style(style: Style, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
+    return this.#allowsColor && process[stream].isTTY ? styleText(style, text, { validateStream: false }) : text
+  }
+}

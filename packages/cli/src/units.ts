@@ -1,0 +1,47 @@
+import { InvalidArgumentError } from 'commander'
+
+const SIZES: Readonly<Record<string, number>> = { '': 1, b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 }
+const DURATIONS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Bytes: `512m`, `1.5g`, `4096`. */
+export function parseSize(text: string): number {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?$/.exec(text.toLowerCase()) ?? []
+  if (number === '') throw new InvalidArgumentError('Use a size like 512m or 1g.')
+  return Math.round(Number(number) * (SIZES[unit] ?? 1))
+}
+
+/** Milliseconds: `90s`, `10m`, `1h30m`. A bare number is seconds. */
+export function parseDuration(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(text))
+    throw new InvalidArgumentError('Use a duration like 90s or 10m.')
+  let total = 0
+  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
+    total += Number(number) * (DURATIONS[unit ?? ''] ?? 0)
+  return Math.round(total)
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10))
+  const value = bytes / 1024 ** power
+  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[power]}`
+}
+
+/** Two units at most: `1h 5m`, `42s`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const
+  const first = parts.findIndex(([value]) => value > 0)
+  if (first === -1) return '0s'
+  return parts
+    .slice(first, first + 2)
+    .filter(([value]) => value > 0)
+    .map(([value, unit]) => `${value}${unit}`)
+    .join(' ')
+}

@@ -1,0 +1,97 @@
+import { Airlock, type Audit, type AuditRecord } from '@airlock/sdk'
+import { InvalidArgumentError, type Command } from 'commander'
+import { createWriteStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import type { Context } from '../context.ts'
+import { parseNumber } from '../sandbox-options.ts'
+import { renderTable, type Row } from '../table.ts'
+import { parseDuration } from '../units.ts'
+import { withJson, type JsonOption } from '../verb.ts'
+import { addAuditVerify } from './audit-verify.ts'
+
+export function defineAudit(audit: Command, context: Context): void {
+  addAuditLs(audit, context)
+  addAuditVerify(audit, context)
+  addAuditExport(audit, context)
+  addAuditHead(audit, context)
+}
+
+interface LsOptions extends JsonOption {
+  readonly agent?: string
+  readonly sandbox?: string
+  readonly point?: string
+  readonly status?: string
+  readonly since?: string
+  readonly until?: string
+  readonly limit: number
+}
+
+function addAuditLs(audit: Command, context: Context): void {
+  withJson(audit.command('ls').description('List records, newest first.'))
+    .option('--agent <agent>', 'only of this agent')
+    .option('--sandbox <id>', 'only of this sandbox')
+    .option('--point <point>', 'only of this kind, like command.run')
+    .option('--status <status>', 'only with this status, like denied')
+    .option('--since <time>', 'only later than this time, or this long ago, like 1h', parseMoment)
+    .option('--until <time>', 'only earlier than this time, or this long ago', parseMoment)
+    .option('--limit <number>', 'how many at most', parseNumber, 100)
+    .action(async ({ json, ...query }: LsOptions) => {
+      const { terminal } = context
+      const { items } = await new Airlock({ role: 'admin' }).audit.events(toQuery(query))
+      if (json === true) return terminal.printJson(items)
+      const head = ['SEQ', 'TIME', 'POINT', 'STATUS', 'ACTOR', 'AGENT', 'SANDBOX']
+      await terminal.print(renderTable(terminal, head, items.map(recordRow)))
+    })
+}
+
+/** The server knows which points and statuses there are, and says so. */
+function toQuery(query: object): Parameters<Audit['events']>[0] {
+  return query
+}
+
+function recordRow(record: AuditRecord): Row {
+  const status = record.late ? `${record.status} (late)` : record.status
+  const bad = record.status === 'failed' || record.status === 'denied' || record.status === 'unknown'
+  return [
+    String(record.seq),
+    record.ts,
+    record.point,
+    bad ? { text: status, style: 'red' } : status,
+    record.actor,
+    record.agent ?? '-',
+    record.sandbox ?? '-',
+  ]
+}
+
+function addAuditExport(audit: Command, context: Context): void {
+  withJson(audit.command('export').description('Write the whole chain as NDJSON, to be kept and verified elsewhere.'))
+    .argument('[file]', 'where to (default: stdout)')
+    .action(async (file: string | undefined, options: JsonOption) => {
+      const { terminal } = context
+      const chain = new Airlock({ role: 'admin' }).audit.export()
+      if (file === undefined || file === '-') {
+        for await (const chunk of chain) await terminal.write('stdout', chunk)
+        return
+      }
+      const out = createWriteStream(file, { mode: 0o600 })
+      await pipeline(chain, out)
+      if (options.json === true) return terminal.printJson({ file, bytes: out.bytesWritten })
+      terminal.note(`Wrote ${out.bytesWritten} bytes to ${file}. Verify them with: airlock audit verify ${file}`)
+    })
+}
+
+function addAuditHead(audit: Command, context: Context): void {
+  withJson(
+    audit.command('head').description('Print a freshly signed head: kept elsewhere, it shows a later truncation.'),
+  ).action(async () => {
+    await context.terminal.printJson((await new Airlock({ role: 'admin' }).audit.head()).head)
+  })
+}
+
+/** A time as it is, or how long ago. */
+function parseMoment(text: string): string {
+  if (/^\d+(?:ms|s|m|h|d)/.test(text)) return new Date(Date.now() - parseDuration(text)).toISOString()
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw new InvalidArgumentError('Use a time like 2026-01-31T12:00:00Z, or a duration like 1h.')
+  return new Date(time).toISOString()
+}

@@ -1,0 +1,71 @@
+import { Airlock, type Command as Ran, type Sandbox } from '@airlock/sdk'
+import type { Command } from 'commander'
+import { exitCodeOf } from '../attach.ts'
+import type { Context } from '../context.ts'
+import { findSandbox } from '../find-sandbox.ts'
+import { stateCell } from '../state-cell.ts'
+import { renderFacts, renderTable, type Cell } from '../table.ts'
+import { formatBytes, formatDuration } from '../units.ts'
+import { withJson, type JsonOption } from '../verb.ts'
+
+const COMMANDS = 10
+
+export function defineInspect(command: Command, context: Context): void {
+  withJson(command)
+    .argument('<sandbox>', 'its id or name')
+    .action(async (target: string, options: JsonOption) => {
+      const { terminal } = context
+      const sandbox = await findSandbox(new Airlock(), target)
+      const commands = (await sandbox.commands({ limit: COMMANDS })).items
+      if (options.json === true) return terminal.printJson({ ...sandbox.data, commands })
+      await terminal.print(renderFacts(terminal, factsOf(sandbox.data)))
+      if (commands.length === 0) return
+      const head = ['COMMAND', 'STATE', 'TOOK', 'ARGV']
+      await terminal.print(`\n${renderTable(terminal, head, commands.map(commandRow))}`)
+    })
+}
+
+function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Cell])[] {
+  const { limits, isolation } = data
+  const labels = Object.entries(data.labels).map(([key, value]) => `${key}=${value}`)
+  return [
+    ['id', data.id],
+    ['name', data.name ?? '-'],
+    ['state', stateCell(data)],
+    ...(data.error ? ([['error', { text: `${data.error.message} (${data.error.code})`, style: 'red' }]] as const) : []),
+    ['agent', `${data.agent} of ${data.tenant}, generation ${data.generation}`],
+    ['template', data.template],
+    ['node', data.node],
+    ['labels', labels.join(', ') || '-'],
+    [
+      'limits',
+      `${formatBytes(limits.memoryBytes)} memory, ${limits.cpus} cpu, ${limits.pids} pids, ${formatBytes(limits.diskBytes)} disk`,
+    ],
+    ['created', data.createdAt],
+    ['last used', data.lastActiveAt],
+    ...(data.endedAt === null
+      ? ([
+          ['expires', data.expiresAt],
+          ['ends', `${data.endsAt} at the latest`],
+        ] as const)
+      : ([['ended', data.endedAt]] as const)),
+    ...(isolation ? isolationFacts(isolation) : []),
+  ]
+}
+
+function isolationFacts(isolation: NonNullable<Sandbox['data']['isolation']>): readonly (readonly [string, string])[] {
+  const { first, count } = isolation.uidRange
+  return [
+    ['isolation', `${isolation.backend} ${isolation.runtime}, tier ${isolation.tier}, seccomp ${isolation.seccomp}`],
+    ['namespaces', isolation.namespaces.join(', ')],
+    ['network', isolation.network],
+    ['uids', `${first} to ${first + count - 1}`],
+    ['enforced', `${isolation.limits.join(', ')} (cgroup ${isolation.cgroup})`],
+  ]
+}
+
+function commandRow(command: Ran): readonly string[] {
+  const state = command.state === 'exited' ? `exited ${command.signal ?? exitCodeOf(command)}` : command.state
+  const took = command.durationMs === null ? '-' : formatDuration(command.durationMs)
+  return [command.id, state, took, command.argv.join(' ').slice(0, 80)]
+}

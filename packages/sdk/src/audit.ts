@@ -1,0 +1,36 @@
+import type { AuditQuery, AuditRecord, SignedHead } from '@airlock/contract'
+import { AirlockError } from './errors.ts'
+import type { Transport } from './transport.ts'
+
+/** The evidence of the caller's tenant. Needs a key that may read it. */
+export class Audit {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** One page, newest first. */
+  async events(
+    query: Partial<AuditQuery> & { readonly signal?: AbortSignal } = {},
+  ): Promise<{ readonly items: readonly AuditRecord[]; readonly nextCursor: string | null }> {
+    const { signal, ...rest } = query
+    return this.#transport.json('auditEvents', { query: rest, signal })
+  }
+
+  /** The whole chain as NDJSON, to be kept and verified elsewhere. Throws when it does not arrive whole. */
+  async *export(signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+    const response = await this.#transport.send('auditExport', { signal })
+    try {
+      if (response.body) yield* response.body
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw new AirlockError('server_unreachable', 'The connection broke before the whole chain was here.', { cause })
+    }
+  }
+
+  /** Signed now: kept elsewhere, it shows a later truncation. */
+  async head(signal?: AbortSignal): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    return this.#transport.json('auditHead', { signal })
+  }
+}

@@ -1,0 +1,81 @@
+import type { RouteOutput, SandboxState } from '@airlock/contract'
+import { Audit } from './audit.ts'
+import { Sandbox, type CreateOptions } from './sandbox.ts'
+import { Transport, type TransportOptions } from './transport.ts'
+
+export interface ListOptions {
+  readonly state?: SandboxState | 'all' | undefined
+  readonly agent?: string | undefined
+  readonly name?: string | undefined
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface SandboxPage {
+  readonly items: readonly Sandbox[]
+  readonly nextCursor: string | null
+}
+
+/**
+ * An Airlock server. Without options it is the one on this machine: AIRLOCK_URL and AIRLOCK_API_KEY, else
+ * 127.0.0.1:7070 and the key that the server left beside its state.
+ */
+export class Airlock {
+  readonly sandboxes: Sandboxes
+  readonly audit: Audit
+  readonly #transport: Transport
+
+  constructor(options: TransportOptions = {}) {
+    this.#transport = new Transport(options)
+    this.sandboxes = new Sandboxes(this.#transport)
+    this.audit = new Audit(this.#transport)
+  }
+
+  get url(): string {
+    return this.#transport.url
+  }
+
+  /** Who the server takes us for. */
+  async whoami(signal?: AbortSignal): Promise<RouteOutput<'whoami'>> {
+    return this.#transport.json('whoami', { signal })
+  }
+}
+
+export class Sandboxes {
+  readonly #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** Answers when the sandbox is active. */
+  async create(options: CreateOptions = {}): Promise<Sandbox> {
+    const { signal, ...body } = options
+    return this.#handle(await this.#transport.json('createSandbox', { body, signal }))
+  }
+
+  /** The living sandbox of that name, or a new one. */
+  async getOrCreate(name: string, options: Omit<CreateOptions, 'name'> = {}): Promise<Sandbox> {
+    const { signal, ...body } = options
+    return this.#handle(await this.#transport.json('getOrCreateSandbox', { params: { name }, body, signal }))
+  }
+
+  async get(id: string, signal?: AbortSignal): Promise<Sandbox> {
+    return this.#handle(await this.#transport.json('getSandbox', { params: { id }, signal }))
+  }
+
+  /** One page, newest first: the living ones unless a state is asked for. */
+  async list(options: ListOptions = {}): Promise<SandboxPage> {
+    const { signal, labels = {}, ...rest } = options
+    const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
+    const query = { ...rest, label: pairs.length > 0 ? pairs.join(',') : undefined }
+    const page = await this.#transport.json('listSandboxes', { query, signal })
+    return { items: page.items.map((data) => this.#handle(data)), nextCursor: page.nextCursor }
+  }
+
+  #handle(data: RouteOutput<'getSandbox'>): Sandbox {
+    return new Sandbox(this.#transport, data)
+  }
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { AirlockError } from './errors.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:7070'
+const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+export interface ConfigOptions {
+  readonly url?: string | undefined
+  readonly apiKey?: string | undefined
+  /** Which key of a server on this machine to use, when none is given. */
+  readonly role?: 'developer' | 'admin' | undefined
+}
+
+export interface ClientConfig {
+  readonly url: string
+  readonly apiKey: string | undefined
+  /** Why there is no key, for the error that the first call gets. */
+  readonly noKey: string
+}
+
+/** What is given wins over the environment, the environment over what a server on this machine left. */
+export function resolveConfig(options: ConfigOptions = {}): ClientConfig {
+  const url = parseUrl(options.url ?? nonEmpty(process.env['AIRLOCK_URL']) ?? DEFAULT_URL)
+  const given = options.apiKey ?? nonEmpty(process.env['AIRLOCK_API_KEY'])
+  if (given !== undefined) return { url: url.href, apiKey: given.trim(), noKey: '' }
+  // The keys beside the state are for the server on this machine: another one must not get to see them.
+  if (!LOOPBACK.has(url.hostname)) return { url: url.href, apiKey: undefined, noKey: 'Set AIRLOCK_API_KEY.' }
+  return { url: url.href, ...findKey(options.role ?? 'developer') }
+}
+
+/** Where a server on this machine may keep its state, the likeliest first. */
+export function stateDirectories(): readonly string[] {
+  const home = nonEmpty(process.env['AIRLOCK_HOME'])
+  return [...(home === undefined ? [] : [home]), '/var/lib/airlock', join(homedir(), '.airlock')]
+}
+
+function findKey(role: 'developer' | 'admin'): { readonly apiKey: string | undefined; readonly noKey: string } {
+  let noKey = 'Start a server on this machine with "npm start", or set AIRLOCK_API_KEY.'
+  for (const directory of stateDirectories()) {
+    const path = join(directory, `${role}.key`)
+    try {
+      return { apiKey: readFileSync(path, 'utf8').trim(), noKey: '' }
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'EACCES')
+        noKey = `Only root can read ${path}: use sudo, or set AIRLOCK_API_KEY.`
+    }
+  }
+  return { apiKey: undefined, noKey }
+}
+
+function parseUrl(text: string): URL {
+  try {
+    const url = new URL(text)
+    if (/^https?:$/.test(url.protocol) && url.username === '') return url
+  } catch {
+    // The error below says it better.
+  }
+  throw new AirlockError('config_invalid', 'The address of the server is not an http or https URL.', {
+    hint: 'Set AIRLOCK_URL to something like http://127.0.0.1:7070.',
+  })
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text
+}

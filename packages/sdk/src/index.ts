@@ -1,0 +1,17 @@
+export type { Audit } from './audit.ts'
+export { Airlock, type ListOptions, type SandboxPage, type Sandboxes } from './client.ts'
+export { outputBytes, type CommandLine, type CommandOptions, type RunningCommand } from './command.ts'
+export { stateDirectories } from './config.ts'
+export { AirlockError, type ErrorCode } from './errors.ts'
+export type { FileListing, SandboxFiles } from './files.ts'
+export type { CreateOptions, Sandbox } from './sandbox.ts'
+export type { Bytes, TransportOptions } from './transport.ts'
+export type {
+  AuditRecord,
+  Command,
+  CommandEvent,
+  CommandResult,
+  FileEntry,
+  SignalName,
+  SignedHead,
+} from '@airlock/contract'

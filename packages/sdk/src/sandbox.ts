@@ -1,0 +1,95 @@
+import type { Command, CommandEvent, CommandResult, CreateSandboxBody, Sandbox as SandboxData } from '@airlock/contract'
+import { collectResult, RunningCommand, streamCommand, type CommandLine, type CommandOptions } from './command.ts'
+import { SandboxFiles } from './files.ts'
+import type { Transport } from './transport.ts'
+
+export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
+
+/** One sandbox: what was last known of it in `data`, and what can be done with it. */
+export class Sandbox implements AsyncDisposable {
+  readonly id: string
+  readonly files: SandboxFiles
+  readonly #transport: Transport
+  #data: SandboxData
+
+  constructor(transport: Transport, data: SandboxData) {
+    this.#transport = transport
+    this.#data = data
+    this.id = data.id
+    this.files = new SandboxFiles(transport, data.id)
+  }
+
+  get data(): SandboxData {
+    return this.#data
+  }
+
+  get name(): string | null {
+    return this.#data.name
+  }
+
+  /** Runs a command to its end. A failing command is a result, not an error. */
+  async run(command: CommandLine, options: CommandOptions = {}): Promise<CommandResult> {
+    return collectResult(this.stream(command, options))
+  }
+
+  /** Runs a command, and answers its events as they come. Leaving the iteration does not end the command. */
+  stream(command: CommandLine, options: CommandOptions = {}): AsyncGenerator<CommandEvent> {
+    const { signal } = options
+    return streamCommand(this.#transport, this.id, { body: commandBody(command, options), signal })
+  }
+
+  /** Starts a command, and answers as soon as it runs. */
+  async start(command: CommandLine, options: CommandOptions = {}): Promise<RunningCommand> {
+    const body = { ...commandBody(command, options), background: true }
+    const { signal } = options
+    return this.command((await this.#transport.json('runCommand', { params: this.#params, body, signal })).id)
+  }
+
+  /** A command that is already there. */
+  command(id: string): RunningCommand {
+    return new RunningCommand(this.#transport, { id, sandbox: this.id })
+  }
+
+  async commands(
+    page: { readonly limit?: number; readonly cursor?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<{ readonly items: readonly Command[]; readonly nextCursor: string | null }> {
+    const { signal, ...query } = page
+    return this.#transport.json('listCommands', { params: this.#params, query, signal })
+  }
+
+  async refresh(signal?: AbortSignal): Promise<this> {
+    return this.#update(await this.#transport.json('getSandbox', { params: this.#params, signal }))
+  }
+
+  /** Lives `ttlMs` from now, or its own TTL; never past its maximum lifetime. */
+  async extend(ttlMs?: number, signal?: AbortSignal): Promise<this> {
+    const body = ttlMs === undefined ? {} : { ttlMs }
+    return this.#update(await this.#transport.json('extendSandbox', { params: this.#params, body, signal }))
+  }
+
+  /** Ends it. Ending it again does nothing. */
+  async terminate(options: { readonly force?: boolean; readonly signal?: AbortSignal } = {}): Promise<this> {
+    const { force = false, signal } = options
+    return this.#update(
+      await this.#transport.json('terminateSandbox', { params: this.#params, body: { force }, signal }),
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.terminate()
+  }
+
+  get #params(): { readonly id: string } {
+    return { id: this.id }
+  }
+
+  #update(data: SandboxData): this {
+    this.#data = data
+    return this
+  }
+}
+
+function commandBody(command: CommandLine, options: CommandOptions): object {
+  const { signal: _, ...rest } = options
+  return 'shell' in command ? { shell: command.shell, ...rest } : { argv: command, ...rest }
+}

@@ -1,0 +1,176 @@
+import type { RouteName, RouteOutput } from '@airlock/contract'
+import { resolveConfig, type ClientConfig, type ConfigOptions } from './config.ts'
+import { AirlockError, parseErrorAnswer } from './errors.ts'
+import { ROUTE_TABLE } from './route-table.ts'
+
+export type Bytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>
+
+export interface Call {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  readonly body?: unknown
+  readonly bytes?: Bytes
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface TransportOptions extends ConfigOptions {
+  readonly fetch?: typeof globalThis.fetch | undefined
+}
+
+const RETRIES = 2
+const BACKOFF_MS = 100
+/** A server that asks for more patience than this gets its error passed on instead. */
+const MAX_RETRY_AFTER_S = 5
+
+/** Asking these twice has the effect of asking once. */
+const IDEMPOTENT: ReadonlySet<RouteName> = new Set(['getOrCreateSandbox', 'terminateSandbox'])
+
+/** Speaks HTTP for the rest of the SDK: addresses, keys, errors, and the retries that cannot do harm. */
+export class Transport {
+  readonly #config: ClientConfig
+  readonly #fetch: typeof globalThis.fetch
+
+  constructor(options: TransportOptions) {
+    this.#config = resolveConfig(options)
+    this.#fetch = options.fetch ?? globalThis.fetch
+  }
+
+  get url(): string {
+    return this.#config.url
+  }
+
+  async json<N extends RouteName>(name: N, call: Call = {}): Promise<RouteOutput<N>> {
+    const response = await this.send(name, call)
+    return parseJsonAnswer<N>(await response.text())
+  }
+
+  /** Answers a response with a good status; throws `AirlockError` for every other. */
+  async send(name: RouteName, call: Call = {}): Promise<Response> {
+    for (let attempt = 0; ; attempt++) {
+      call.signal?.throwIfAborted()
+      const outcome = await this.#attempt(name, call)
+      if (!('error' in outcome)) return outcome
+      const waitMs = attempt < RETRIES ? retryDelay(name, call, outcome) : undefined
+      if (waitMs === undefined) throw outcome.error
+      await pause(waitMs * 2 ** attempt, call.signal)
+    }
+  }
+
+  async #attempt(name: RouteName, call: Call): Promise<Response | Failure> {
+    const request = this.#request(name, call)
+    try {
+      const response = await this.#fetch(request.url, request.init)
+      if (response.ok) return response
+      return { error: await parseErrorAnswer(response), nothingSent: false }
+    } catch (cause) {
+      if (call.signal?.aborted) throw call.signal.reason
+      return this.#unreachable(cause)
+    }
+  }
+
+  #request(name: RouteName, call: Call): { readonly url: URL; readonly init: RequestInit } {
+    const { apiKey, noKey } = this.#config
+    if (apiKey === undefined) throw new AirlockError('unauthenticated', 'There is no API key.', { hint: noKey })
+    const { method, path } = ROUTE_TABLE[name]
+    const url = new URL(fillPath(path, call.params ?? {}), this.#config.url)
+    for (const [key, value] of Object.entries(call.query ?? {}))
+      if (value !== undefined) url.searchParams.set(key, String(value))
+    const headers = new Headers({ authorization: `Bearer ${apiKey}`, ...call.headers })
+    if (call.body !== undefined) headers.set('content-type', 'application/json')
+    const body = call.bytes === undefined ? jsonBody(call.body) : streamBody(call.bytes)
+    const signal = call.signal === undefined ? {} : { signal: call.signal }
+    return { url, init: { method, headers, redirect: 'error', ...body, ...signal } }
+  }
+
+  #unreachable(cause: unknown): Failure {
+    const nothingSent = isRefused(cause)
+    const { origin } = new URL(this.#config.url)
+    const message = nothingSent ? `No Airlock server answers at ${origin}.` : `The connection to ${origin} broke.`
+    return { error: new AirlockError('server_unreachable', message, { cause }), nothingSent }
+  }
+}
+
+interface Failure {
+  readonly error: AirlockError
+  /** The connection was refused: the server cannot have seen the request. */
+  readonly nothingSent: boolean
+}
+
+/** Undefined when trying again could do something twice, or is not worth it. */
+function retryDelay(name: RouteName, call: Call, { error, nothingSent }: Failure): number | undefined {
+  const isReplayable = call.bytes === undefined || typeof call.bytes === 'string' || call.bytes instanceof Uint8Array
+  if (nothingSent) return isReplayable ? BACKOFF_MS : undefined
+  const isSafe = ROUTE_TABLE[name].method === 'GET' || IDEMPOTENT.has(name)
+  if (!isSafe || !error.retryable) return undefined
+  const { retryAfterS } = error
+  if (retryAfterS === undefined) return BACKOFF_MS
+  return retryAfterS <= MAX_RETRY_AFTER_S ? retryAfterS * 1000 : undefined
+}
+
+function fillPath(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+}
+
+function jsonBody(body: unknown): RequestInit {
+  return body === undefined ? {} : { body: JSON.stringify(body) }
+}
+
+function streamBody(bytes: Bytes): RequestInit {
+  if (typeof bytes === 'string') return { body: bytes }
+  if (bytes instanceof Uint8Array) return { body: new Uint8Array(bytes) }
+  return { body: bytes instanceof ReadableStream ? bytes : toStream(bytes), duplex: 'half' }
+}
+
+function toStream(bytes: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = bytes[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Trusts the server's shape: it checks every answer against the contract before it sends it. */
+function parseJsonAnswer<N extends RouteName>(text: string): RouteOutput<N> {
+  if (text === '') return undefined as RouteOutput<N>
+  try {
+    return JSON.parse(text) as RouteOutput<N>
+  } catch (cause) {
+    throw new AirlockError('internal', 'The server answered something that is not JSON.', {
+      cause,
+      hint: 'Check that AIRLOCK_URL is an Airlock server.',
+    })
+  }
+}
+
+function isRefused(cause: unknown): boolean {
+  if (typeof cause !== 'object' || cause === null) return false
+  if ('code' in cause && cause.code === 'ECONNREFUSED') return true
+  if ('errors' in cause && Array.isArray(cause.errors)) return cause.errors.every(isRefused)
+  return 'cause' in cause && isRefused(cause.cause)
+}
+
+/** Waits; throws the signal's reason when it aborts. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer)
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
