@@ -48,6 +48,7 @@ export const ERRORS = {
     'operator',
     true,
   ),
+  store_unavailable: row(503, 'The store of the server cannot be written.', 'Free its disk.', 'operator', true),
   data_plane_unavailable: row(503, 'The data plane does not answer.', 'It restarts by itself.', 'time', true),
   guest_lost: row(503, 'The sandbox broke down.', 'Create another.', 'caller'),
   not_ready: row(503, 'The server is starting or stopping.', 'Try again in a moment.', 'time', true),

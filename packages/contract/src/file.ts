@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { time } from './scalars.ts'
 
-export const fileKind = z.enum(['file', 'directory', 'symlink', 'other'])
+const fileKind = z.enum(['file', 'directory', 'symlink', 'other'])
 export const fileEntry = z.strictObject({
   name: z.string(),
   path: z.string(),

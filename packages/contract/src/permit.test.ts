@@ -49,7 +49,7 @@ describe('a permit', () => {
   it('is refused after any change of any character', () => {
     const token = signPermit(good, ours.privateKey)
     fc.assert(
-      fc.property(fc.nat(token.length - 1), fc.constantFrom(...'AZaz09-_.'), (at, letter) => {
+      fc.property(fc.nat(token.length - 1), fc.constantFrom('A', 'z', '0', '-', '_', '.'), (at, letter) => {
         const changed = token.slice(0, at) + letter + token.slice(at + 1)
         // The last letter of each part may hold unused bits: the same bytes are the same permit.
         fc.pre(decoded(changed) !== decoded(token))

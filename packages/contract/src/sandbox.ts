@@ -35,8 +35,11 @@ export const effectiveIsolation = z.strictObject({
   runtime: z.string(),
   tier: z.enum(['standard', 'strict']),
   namespaces: z.array(z.string()),
-  network: z.enum(['none', 'policy-only']),
-  seccomp: z.enum(['allowlist']),
+  network: z.enum(['none', 'policy-only', 'host']),
+  seccomp: z.enum(['allowlist', 'none']),
+  noNewPrivileges: z.boolean(),
+  /** What the guest could hold at most; user code holds none. */
+  capabilities: z.array(z.string()),
   uidRange: z.strictObject({ first: z.int(), count: z.int() }),
   cgroup: z.enum(['v1', 'v2', 'hybrid']),
   limits: z.array(z.enum(['memory', 'swap', 'pids', 'cpu', 'disk'])),

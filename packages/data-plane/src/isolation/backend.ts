@@ -56,8 +56,6 @@ export interface SandboxSpec {
   readonly limits: Limits
   readonly template: string
   readonly tier: 'standard' | 'strict'
-  /** The environment that callers of this sandbox asked for; the backend puts its own allowlist under it. */
-  readonly env: Readonly<Record<string, string>>
   /** Host directory that holds the guest's control socket; bound read-only where only the guest can enter. */
   readonly controlDir: string
 }

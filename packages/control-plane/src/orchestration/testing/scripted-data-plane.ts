@@ -19,6 +19,8 @@ export const ISOLATION: EffectiveIsolation = {
   namespaces: [],
   network: 'none',
   seccomp: 'allowlist',
+  noNewPrivileges: true,
+  capabilities: [],
   uidRange: { first: 1, count: 1 },
   cgroup: 'v1',
   limits: [],

@@ -1,0 +1,222 @@
+// Who may import whom. Anything absent is forbidden.
+// TypeScript 7 has no parser for others, so swc parses: without it no .ts file would be read, hence the hard `require`.
+const { Visitor } = require('@swc/core/Visitor.js')
+
+// Its visitor stops at `using`, which for imports is as good as `const`.
+// oxlint-disable-next-line typescript/unbound-method -- called with `this` below
+const { visitStatement } = Visitor.prototype
+Visitor.prototype.visitStatement = function visit(statement) {
+  if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement)
+  return this.visitVariableDeclaration({ ...statement, type: 'VariableDeclaration', declarations: statement.decls })
+}
+
+/** Zone → the zones it may import, the npm packages it may import, and why. */
+const PACKAGES = {
+  std: { zones: [], npm: [], why: 'knows no domain words' },
+  contract: { zones: ['std'], npm: ['zod'], why: 'is the nouns alone: everybody imports it' },
+  audit: { zones: ['contract', 'std'], npm: ['zod'], why: 'is evidence: it must verify without the rest' },
+  'control-plane': {
+    zones: ['audit', 'contract', 'std'],
+    npm: ['fastify', 'kysely', 'zod'],
+    why: 'is one process: it reaches others by sockets',
+  },
+  'data-plane': { zones: ['audit', 'contract', 'std'], npm: ['zod'], why: 'has host privileges: it loads little' },
+  recorder: { zones: ['audit', 'contract', 'std'], npm: ['zod'], why: 'is the one writer of evidence' },
+  supervisor: { zones: ['contract', 'std'], npm: ['smol-toml'], why: 'starts processes, and loads none of them' },
+  guest: { zones: ['contract', 'std'], npm: [], why: 'runs among hostile code, as one file without dependencies' },
+  sdk: { zones: ['contract', 'std'], npm: ['zod'], why: "is the customer's program" },
+  cli: {
+    zones: ['sdk', 'contract', 'std', 'audit'],
+    npm: ['commander'],
+    why: 'speaks through the SDK; of audit it takes the offline verifier',
+  },
+}
+
+/** Folders of a zone that is built in steps → the folders that each may import. */
+const FOLDERS = {
+  'control-plane': {
+    api: ['identity', 'admission', 'orchestration'],
+    identity: ['store'],
+    admission: ['store'],
+    orchestration: ['admission', 'identity', 'store'],
+    store: [],
+  },
+  'data-plane': {
+    server: ['sandboxes'],
+    sandboxes: ['isolation', 'session'],
+    isolation: [],
+    session: [],
+  },
+  guest: {
+    transport: ['session'],
+    session: ['process', 'files'],
+    files: ['process'],
+    process: [],
+  },
+}
+
+/** Dangerous modules → the only places that may import them, and why. */
+const RESTRICTED = [
+  {
+    name: 'child-process',
+    modules: ['child_process'],
+    places: [
+      'packages/data-plane/src/isolation/',
+      'packages/guest/src/process/',
+      'packages/guest/src/files/',
+      'packages/supervisor/',
+      'packages/cli/bin/',
+    ],
+    why: 'Starting programs is what isolation, the guest and the supervisor are for; the bin may start a newer Node.',
+  },
+  {
+    name: 'sockets',
+    modules: ['net', 'http', 'https', 'http2', 'tls', 'dgram'],
+    places: [
+      'packages/audit/src/',
+      'packages/recorder/src/server',
+      'packages/data-plane/src/server/',
+      'packages/data-plane/src/session/',
+      'packages/data-plane/src/isolation/doctor',
+      'packages/supervisor/src/port.ts',
+      'packages/control-plane/src/api/',
+      'packages/control-plane/src/config.ts',
+      'packages/control-plane/src/orchestration/data-plane-',
+      'packages/guest/src/transport/',
+      'packages/guest/src/process/',
+      'packages/sdk/',
+    ],
+    why: 'Bytes from elsewhere enter at edges that parse them.',
+  },
+  {
+    name: 'fastify',
+    modules: ['fastify'],
+    places: ['packages/control-plane/src/api/'],
+    why: 'The core never sees a request.',
+  },
+  {
+    name: 'kysely',
+    modules: ['kysely'],
+    places: ['packages/control-plane/src/store/', 'packages/control-plane/src/compose.ts'],
+    why: 'Queries live in the store.',
+  },
+]
+
+/** Single files that may do more than their zone. */
+const EXCEPTIONS = {
+  'packages/cli/src/verbs/serve.ts': { zones: ['supervisor'], why: '`airlock serve` is the supervisor' },
+  'packages/cli/src/verbs/doctor.ts': { zones: ['data-plane'], why: '`airlock doctor` runs its checks' },
+}
+
+/** Core modules without effects on the world. `std/child.ts` alone may have some. */
+const PURE = ['assert', 'buffer', 'crypto', 'events', 'string_decoder', 'timers/promises', 'util']
+
+const TESTS = '(?:[.]test[.]ts$|/fixtures/|/conformance[.]ts$|/testing/)'
+const oneOf = (names) => `(?:${names.map((name) => name.replaceAll('.', '[.]')).join('|')})`
+
+const zoneRules = Object.entries(PACKAGES).flatMap(([zone, { zones, npm, why }]) => {
+  const exceptions = Object.keys(EXCEPTIONS).filter((file) => file.startsWith(`packages/${zone}/`))
+  const from = { path: `^packages/${zone}/src/`, pathNot: [TESTS, ...exceptions.map((file) => `^${oneOf([file])}$`)] }
+  return [
+    {
+      name: `${zone}-zone`,
+      comment: `${zone} ${why}.`,
+      severity: 'error',
+      from,
+      to: { path: '^(?:packages|test|scripts)/', pathNot: `^packages/${oneOf([zone, ...zones])}/` },
+    },
+    {
+      name: `${zone}-npm`,
+      comment: `${zone} ${why}.`,
+      severity: 'error',
+      from,
+      to: { path: 'node_modules/', pathNot: `node_modules/${oneOf([...npm, '@airlock'])}/` },
+    },
+  ]
+})
+
+const exceptionRules = Object.entries(EXCEPTIONS).map(([file, { zones, why }]) => ({
+  name: `exception-${file.split('/').at(-1)}`,
+  comment: `${why}; otherwise it is of its zone.`,
+  severity: 'error',
+  from: { path: `^${oneOf([file])}$` },
+  to: { path: '^packages/', pathNot: `^packages/${oneOf(['cli', ...PACKAGES.cli.zones, ...zones])}/` },
+}))
+
+const folderRules = Object.entries(FOLDERS).flatMap(([zone, folders]) =>
+  Object.entries(folders).map(([folder, allowed]) => ({
+    name: `${zone}-${folder}`,
+    comment: `Folders of ${zone} are steps of the path: ${folder} → ${allowed.join(', ') || 'none of them'}.`,
+    severity: 'error',
+    from: { path: `^packages/${zone}/src/${folder}/`, pathNot: TESTS },
+    to: {
+      path: `^packages/${zone}/src/${oneOf(Object.keys(folders))}/`,
+      pathNot: `^packages/${zone}/src/${oneOf([folder, ...allowed])}/`,
+    },
+  })),
+)
+
+const restrictedRules = RESTRICTED.map(({ name, modules, places, why }) => ({
+  name: `only-there-${name}`,
+  comment: why,
+  severity: 'error',
+  from: { path: '^packages/', pathNot: [TESTS, ...places.map((place) => `^${oneOf([place])}`)] },
+  to: { path: `(?:^(?:node:)?|node_modules/)${oneOf(modules)}(?:$|/)`, dependencyTypes: ['core', 'npm'] },
+}))
+
+module.exports = {
+  forbidden: [
+    ...zoneRules,
+    ...exceptionRules,
+    ...folderRules,
+    ...restrictedRules,
+    {
+      name: 'guest-protocol-alone',
+      comment: 'The guest is one small file: of contract it takes the frames, not the schemas with zod.',
+      severity: 'error',
+      from: { path: '^packages/guest/src/', pathNot: TESTS },
+      to: { path: '^packages/contract/src/(?!guest/)' },
+    },
+    {
+      name: 'contract-guest-alone',
+      comment: 'What the guest imports must not bring the rest of contract with it.',
+      severity: 'error',
+      from: { path: '^packages/contract/src/guest/', pathNot: TESTS },
+      to: { path: '(?:^packages/(?!contract/src/guest/|std/)|node_modules/(?!@airlock/))' },
+    },
+    {
+      name: 'pure-zones',
+      comment: 'std and contract have no effects; std/child is the child of a supervisor.',
+      severity: 'error',
+      from: { path: '^packages/(?:std|contract)/src/', pathNot: [TESTS, '^packages/std/src/child[.]ts$'] },
+      to: { dependencyTypes: ['core'], pathNot: `^(?:node:)?${oneOf(PURE)}$` },
+    },
+    {
+      name: 'declared',
+      comment: 'A package declares what it imports.',
+      severity: 'error',
+      from: { path: '^packages/[^/]+/src/', pathNot: TESTS },
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'resolved',
+      comment: 'Every import leads somewhere.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'no-cycles',
+      comment: 'A cycle has no first file to read.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+  ],
+  options: {
+    parser: 'swc',
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^packages/[^/]+/dist/' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+  },
+}

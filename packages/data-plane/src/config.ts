@@ -1,0 +1,24 @@
+import { AirlockError, describeIssues } from '@airlock/contract'
+import { z } from 'zod'
+
+const dataPlaneConfig = z.strictObject({
+  stateDir: z.string(),
+  publicDir: z.string(),
+  runtimeDir: z.string(),
+  socket: z.string(),
+  /** Who may open the socket besides root. */
+  socketUid: z.int().nullable(),
+  recorderSocket: z.string(),
+  spillDir: z.string(),
+  runtime: z.string(),
+  capacity: z.int(),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+  failpoint: z.string().nullable(),
+})
+export type DataPlaneConfig = z.infer<typeof dataPlaneConfig>
+
+export function readConfig(): DataPlaneConfig {
+  const parsed = dataPlaneConfig.safeParse(JSON.parse(process.env['AIRLOCK_PROCESS'] ?? '{}'))
+  if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
+  return parsed.data
+}

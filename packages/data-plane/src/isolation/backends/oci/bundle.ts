@@ -1,0 +1,135 @@
+import type { Limits } from '@airlock/contract'
+import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
+import { DISK_DIRS } from './disk.ts'
+import type { Bind } from './groups/groups.ts'
+import { STAGED } from './paths.ts'
+import type { OciSeccomp } from './seccomp.ts'
+import type { UidRange } from './uid-ranges.ts'
+
+export interface BundleSpec {
+  readonly boot: GuestBoot
+  readonly limits: Limits
+  readonly uidRange: UidRange
+  readonly seccomp: OciSeccomp
+  readonly imageBinds: readonly Bind[]
+  readonly groupBinds: readonly Bind[]
+  /** For a runtime that joins a group itself. */
+  readonly cgroupsPath: string | undefined
+  readonly maxOpenFiles: number
+}
+
+/** Who user code is inside. */
+export const USER = { uid: 1000, gid: 1000 } as const
+
+/** New namespaces that the runtime makes; the cgroup namespace is the launcher's. */
+const NAMESPACES = ['user', 'pid', 'network', 'ipc', 'uts', 'mount'] as const
+
+/** All that the guest may ever hold: enough to become the user and to end its processes. */
+const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP', 'CAP_KILL'] as const
+
+/** Facts about the host that a process list of a sandbox does not need. */
+const MASKED = ['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'kmsg', 'kpagecount', 'kpageflags', 'latency_stats']
+  .concat(['sched_debug', 'scsi', 'sysrq-trigger', 'timer_list', 'timer_stats', 'vmallocinfo', 'zoneinfo'])
+  .map((name) => `/proc/${name}`)
+const READ_ONLY = ['bus', 'fs', 'irq', 'sys'].map((name) => `/proc/${name}`)
+
+/** PID 1 must reap whatever is orphaned, which Node does not do and a shell does. */
+const INIT = `${INSIDE.node} ${INSIDE.guest} "$1" & wait $!`
+
+/** OOM on the host itself: sandboxes first. */
+const OOM_SCORE = 500
+
+const MIB = 1024 * 1024
+
+/** The `config.json` of a sandbox, complete: nothing in it is left to a default of the runtime. */
+export function makeBundle(spec: BundleSpec): Readonly<Record<string, unknown>> {
+  const mapping = [{ containerID: 0, hostID: spec.uidRange.first, size: spec.uidRange.count }]
+  return {
+    ociVersion: '1.0.2',
+    hostname: 'sandbox',
+    root: { path: STAGED.rootfs, readonly: true },
+    process: makeProcess(spec),
+    mounts: makeMounts(spec),
+    linux: {
+      namespaces: NAMESPACES.map((type) => ({ type })),
+      uidMappings: mapping,
+      gidMappings: mapping,
+      maskedPaths: MASKED,
+      readonlyPaths: READ_ONLY,
+      rootfsPropagation: 'private',
+      seccomp: spec.seccomp,
+      ...(spec.cgroupsPath === undefined ? {} : { cgroupsPath: spec.cgroupsPath }),
+    },
+  }
+}
+
+function makeProcess(spec: BundleSpec): Readonly<Record<string, unknown>> {
+  return {
+    terminal: false,
+    user: { uid: 0, gid: 0, umask: 0o022 },
+    args: ['/bin/sh', '-c', INIT, 'init', JSON.stringify(spec.boot)],
+    env: [`PATH=${spec.boot.env['PATH'] ?? ''}`, 'LANG=C.UTF-8'],
+    cwd: '/',
+    noNewPrivileges: true,
+    oomScoreAdj: OOM_SCORE,
+    capabilities: {
+      bounding: CAPABILITIES,
+      effective: CAPABILITIES,
+      permitted: CAPABILITIES,
+      inheritable: [],
+      ambient: [],
+    },
+    rlimits: [
+      { type: 'RLIMIT_CORE', soft: 0, hard: 0 },
+      { type: 'RLIMIT_NOFILE', soft: Math.min(1024, spec.maxOpenFiles), hard: spec.maxOpenFiles },
+    ],
+  }
+}
+
+interface Mount {
+  readonly destination: string
+  readonly type: string
+  readonly source: string
+  readonly options: readonly string[]
+}
+
+function makeMounts(spec: BundleSpec): readonly Mount[] {
+  // Memory file systems are memory: together they stay well below the limit, so that filling them is ENOSPC, not OOM.
+  const tmpBytes = Math.floor(spec.limits.memoryBytes / 4)
+  const shmBytes = Math.min(64 * MIB, Math.floor(spec.limits.memoryBytes / 8))
+  return [
+    ...spec.imageBinds.map((bind) => readOnly(bind)),
+    { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
+    tmpfs('/dev', ['nosuid', 'noexec', 'mode=755', 'size=65536', 'nr_inodes=64']),
+    {
+      destination: '/dev/pts',
+      type: 'devpts',
+      source: 'devpts',
+      options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5', 'max=64'],
+    },
+    tmpfs('/dev/shm', ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${shmBytes}`, 'nr_inodes=1024']),
+    tmpfs('/tmp', ['nosuid', 'nodev', 'mode=1777', `size=${tmpBytes}`, 'nr_inodes=65536']),
+    tmpfs('/run', ['nosuid', 'nodev', 'noexec', 'mode=755', 'size=1048576', 'nr_inodes=1024']),
+    tmpfs(INSIDE.private, ['nosuid', 'nodev', 'noexec', 'mode=700', 'size=4194304', 'nr_inodes=1024']),
+    readOnly({ source: STAGED.control, destination: INSIDE.controlDir }, ['noexec']),
+    ...spec.groupBinds.map((bind) => writable(bind, ['noexec'])),
+    // Each by itself: a runtime may bind the directory without what is mounted in it.
+    readOnly({ source: STAGED.program, destination: INSIDE.program }),
+    readOnly({ source: `${STAGED.program}/bin/node`, destination: INSIDE.node }),
+    readOnly({ source: `${STAGED.program}/guest.mjs`, destination: INSIDE.guest }),
+    writable({ source: `${STAGED.disk}/${DISK_DIRS.workspace}`, destination: INSIDE.workspace }),
+    writable({ source: `${STAGED.disk}/${DISK_DIRS.home}`, destination: INSIDE.home }),
+  ]
+}
+
+function tmpfs(destination: string, options: readonly string[]): Mount {
+  return { destination, type: 'tmpfs', source: 'tmpfs', options }
+}
+
+function readOnly({ source, destination }: Bind, more: readonly string[] = []): Mount {
+  return { destination, type: 'bind', source, options: ['rbind', 'rprivate', 'ro', 'nosuid', 'nodev', ...more] }
+}
+
+function writable({ source, destination }: Bind, more: readonly string[] = []): Mount {
+  return { destination, type: 'bind', source, options: ['rbind', 'rprivate', 'rw', 'nosuid', 'nodev', ...more] }
+}

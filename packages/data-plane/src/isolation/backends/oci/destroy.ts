@@ -1,0 +1,92 @@
+import { AirlockError, type Failpoint } from '@airlock/contract'
+import { sleep } from '@airlock/std'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import type { Groups } from './groups/groups.ts'
+import type { SandboxPaths } from './paths.ts'
+import { isSystemError } from './system-error.ts'
+import type { UidRanges } from './uid-ranges.ts'
+
+const LIMIT_MS = 10_000
+const FREEZE_LIMIT_MS = 500
+
+export interface Destruction {
+  readonly id: string
+  readonly paths: SandboxPaths
+  readonly groups: Groups
+  readonly uidRanges: UidRanges
+  readonly failpoint: Failpoint
+}
+
+/**
+ * Leaves nothing of a sandbox, whatever there is of it: a whole one, half a start, a launcher without a sandbox. Writes
+ * nothing to any disk. The order is that of trust: the kernel first, and only what it no longer holds is removed.
+ */
+export async function destroySandbox(target: Destruction): Promise<void> {
+  const { id, paths, groups, uidRanges, failpoint } = target
+  groups.freeze(id)
+  await failpoint('terminate.frozen')
+  await killAll(groups, id)
+  await failpoint('terminate.killed')
+  await loopDeviceGone(paths.disk)
+  await failpoint('terminate.unmounted')
+  await rm(paths.runtimeState, { recursive: true, force: true })
+  // Before the directory and never without it: a claim whose directory is gone may be another's at any time.
+  if (existsSync(paths.dir)) uidRanges.release(paths.dir)
+  await rm(paths.dir, { recursive: true, force: true })
+}
+
+/**
+ * Freezing first means that nobody runs while the list is read and signalled; on version 1 the signal works once thawed.
+ * Repeated until the groups could be removed, which the kernel allows only when they are empty.
+ */
+async function killAll(groups: Groups, id: string): Promise<void> {
+  const until = Date.now() + LIMIT_MS
+  for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 100)) {
+    await freezeAll(groups, id)
+    groups.refuseForks(id)
+    groups.kill(id)
+    groups.thaw(id)
+    if (groups.remove(id)) return
+    if (Date.now() > until) break
+    await sleep(waitMs)
+    // Dead but not yet gone needs no second freeze.
+    if (groups.remove(id)) return
+  }
+  throw new AirlockError('internal', `Processes of ${id} would not die: ${groups.pids(id).join(', ')}.`)
+}
+
+/** Bounded: a process in the kernel may take its time, and the kill does not depend on it. */
+async function freezeAll(groups: Groups, id: string): Promise<void> {
+  const until = Date.now() + FREEZE_LIMIT_MS
+  groups.freeze(id)
+  while (!groups.isFrozen(id) && groups.pids(id).length > 0 && Date.now() < until) await sleep(1)
+}
+
+/** The mounts of a sandbox are only in its own namespace, which dies with its last process; the loop device follows. */
+async function loopDeviceGone(disk: string): Promise<void> {
+  const until = Date.now() + LIMIT_MS
+  for (;;) {
+    const device = loopDeviceOf(disk)
+    if (device === undefined) return
+    if (Date.now() > until) throw new AirlockError('internal', `The device ${device} still holds ${disk}.`)
+    await sleep(1)
+  }
+}
+
+/** The loop device on this file, if any. */
+export function loopDeviceOf(disk: string): string | undefined {
+  if (!existsSync('/sys/block')) return undefined
+  return readdirSync('/sys/block')
+    .filter((name) => name.startsWith('loop'))
+    .find((name) => backingFile(name)?.replace(/ \(deleted\)$/u, '') === disk)
+}
+
+function backingFile(device: string): string | undefined {
+  try {
+    return readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trim()
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT', 'ENXIO', 'ENODEV')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,47 @@
+import type { EffectiveIsolation } from '@airlock/contract'
+import { readFileSync, readlinkSync } from 'node:fs'
+
+/** The namespaces of a sandbox, and what the kernel calls them in /proc. */
+const NAMESPACES = {
+  user: 'user',
+  pid: 'pid',
+  net: 'net',
+  ipc: 'ipc',
+  uts: 'uts',
+  mount: 'mnt',
+  cgroup: 'cgroup',
+} as const
+
+export type Measured = Pick<
+  EffectiveIsolation,
+  'namespaces' | 'network' | 'seccomp' | 'noNewPrivileges' | 'capabilities' | 'uidRange'
+>
+
+/** What the kernel says of the first process of a sandbox, whatever the runtime was told. */
+export function measureIsolation(pid: number): Measured {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'mu').exec(status)?.[1]
+  const own = (file: string) => readlinkSync(`/proc/${pid}/ns/${file}`) !== readlinkSync(`/proc/self/ns/${file}`)
+  const [, first, count] = readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim().split(/\s+/u).map(Number)
+  return {
+    namespaces: Object.entries(NAMESPACES).flatMap(([name, file]) => (own(file) ? [name] : [])),
+    network: own('net') && devicesOf(pid).every((name) => name === 'lo') ? 'none' : 'host',
+    seccomp: field('Seccomp') === '2' ? 'allowlist' : 'none',
+    noNewPrivileges: field('NoNewPrivs') === '1',
+    capabilities: capabilitiesOf(BigInt(`0x${field('CapBnd') ?? 'ffffffffffffffff'}`)),
+    uidRange: { first: first ?? 0, count: count ?? 0 },
+  }
+}
+
+function devicesOf(pid: number): readonly string[] {
+  const [, , ...lines] = readFileSync(`/proc/${pid}/net/dev`, 'utf8').trim().split('\n')
+  return lines.map((line) => line.split(':')[0]?.trim() ?? '')
+}
+
+/** Those the guest is given, by name; any other by its number. */
+const NAMES: Readonly<Record<number, string>> = { 5: 'KILL', 6: 'SETGID', 7: 'SETUID', 8: 'SETPCAP' }
+
+function capabilitiesOf(mask: bigint): string[] {
+  const numbers = Array.from({ length: 64 }, (_, bit) => bit).filter((bit) => (mask >> BigInt(bit)) & 1n)
+  return numbers.map((bit) => NAMES[bit] ?? `CAP_${bit}`)
+}

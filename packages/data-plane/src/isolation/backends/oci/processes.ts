@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { isSystemError } from './system-error.ts'
+
+/** When the process started, in clock ticks since boot; undefined when there is none or it is a zombie. */
+export function startTimeOf(pid: number): string | undefined {
+  const stat = readProc(`/proc/${pid}/stat`)
+  // The name in brackets may contain anything, brackets and blanks too.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields?.[0] === 'Z' ? undefined : fields?.[19]
+}
+
+/** The pid that a runtime wrote; undefined when there is none. Never 0 or 1. */
+export function readPidFile(path: string): number | undefined {
+  const pid = Number(readProc(path)?.trim())
+  return Number.isSafeInteger(pid) && pid > 1 ? pid : undefined
+}
+
+/** Our own hard limit of open files: nothing that we start can have more. */
+export function maxOpenFiles(): number {
+  const line = /^Max open files\s+\S+\s+(\S+)/mu.exec(readFileSync('/proc/self/limits', 'utf8'))
+  const limit = Number(line?.[1])
+  return Number.isSafeInteger(limit) ? limit : 1024
+}
+
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT', 'ESRCH')) return undefined
+    throw error
+  }
+}

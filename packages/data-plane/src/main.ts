@@ -1,0 +1,4 @@
+import { compose } from './compose.ts'
+import { readConfig } from './config.ts'
+
+await compose(readConfig())

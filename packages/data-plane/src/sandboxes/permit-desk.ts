@@ -1,0 +1,45 @@
+import { AirlockError, type Permit, verifyPermit } from '@airlock/contract'
+import type { Clock } from '@airlock/std'
+import { createPublicKey } from 'node:crypto'
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const CLAIM_KEPT_MS = 10 * 60_000
+
+/** Checks permits and lets each be used once. A claim is a directory, so that it survives kill -9. */
+export class PermitDesk {
+  readonly #keyFile: string
+  readonly #claims: string
+  readonly #clock: Clock
+
+  constructor(options: { publicDir: string; stateDir: string; clock: Clock }) {
+    this.#keyFile = join(options.publicDir, 'permit.pub')
+    this.#claims = join(options.stateDir, 'permits')
+    this.#clock = options.clock
+  }
+
+  /** Fails closed: forged, expired or used before is `permit_rejected`. */
+  async redeem(token: string): Promise<Permit> {
+    const permit = verifyPermit(token, createPublicKey(await readFile(this.#keyFile)), this.#clock.now())
+    await this.#forgetExpired()
+    await mkdir(this.#claims, { recursive: true })
+    await mkdir(join(this.#claims, permit.permitId)).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code === 'EEXIST') throw new AirlockError('permit_rejected', 'The permit was used before.')
+      throw cause
+    })
+    return permit
+  }
+
+  /** Claims older than any permit can live. */
+  async #forgetExpired(): Promise<void> {
+    const names = await readdir(this.#claims).catch(() => [])
+    for (const name of names) {
+      const path = join(this.#claims, name)
+      const made = await stat(path).then(
+        (found) => found.mtimeMs,
+        () => Infinity,
+      )
+      if (made < this.#clock.now() - CLAIM_KEPT_MS) await rm(path, { recursive: true, force: true })
+    }
+  }
+}

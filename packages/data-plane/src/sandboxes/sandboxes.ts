@@ -1,0 +1,307 @@
+import type { AuditSink } from '@airlock/audit'
+import {
+  AirlockError,
+  type Failpoint,
+  isAirlockError,
+  type NodeCommand,
+  type NodeCommandSpec,
+  type NodeSandbox,
+  type Permit,
+  type StartedSandbox,
+  type StoppedSandbox,
+  toAirlockError,
+} from '@airlock/contract'
+import { Cleanup, type Clock, deadline, KeyedLock, type Log, waitFor } from '@airlock/std'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { IsolationBackend } from '../isolation/backend.ts'
+import { GuestLink } from '../session/guest-link.ts'
+import type { PermitDesk } from './permit-desk.ts'
+import { throwOnWeakIsolation } from './required-isolation.ts'
+import { readState, type SandboxState, writeState } from './state-file.ts'
+
+const START_LIMIT_MS = 30_000
+const WATCH_EVERY_MS = 500
+
+export interface SandboxesOptions {
+  readonly backend: IsolationBackend
+  readonly permits: PermitDesk
+  readonly audit: AuditSink
+  readonly clock: Clock
+  readonly log: Log
+  readonly failpoint: Failpoint
+  readonly bootId: string
+  readonly stateDir: string
+  readonly runtimeDir: string
+  readonly capacity: number
+}
+
+interface Entry {
+  readonly permit: Permit
+  readonly link: GuestLink
+  readonly starting: AbortController
+  state: NodeSandbox['state']
+  lostReason: NodeSandbox['lostReason']
+}
+
+/** The sandboxes of this node: each start and stop goes through here, one after another for one sandbox. */
+export class Sandboxes {
+  readonly #options: SandboxesOptions
+  readonly #entries = new Map<string, Entry>()
+  readonly #turns = new KeyedLock()
+  readonly #watch: NodeJS.Timeout
+
+  constructor(options: SandboxesOptions) {
+    this.#options = options
+    this.#watch = setInterval(() => void this.#look(), WATCH_EVERY_MS)
+  }
+
+  /** Starts what a permit allows. All or nothing; the permit is spent either way. */
+  async start(token: string): Promise<StartedSandbox> {
+    const permit = await this.#redeem(token)
+    const { id, entry } = this.#enter(permit)
+    return this.#turns.run(id, async () => {
+      const undo = new Cleanup()
+      undo.add('entry', () => void this.#entries.delete(id))
+      try {
+        const isolation = await this.#startInTurn(entry, undo)
+        undo.release()
+        return { id, isolation }
+      } catch (cause) {
+        for (const failure of await undo.run())
+          this.#options.log.error('start left something behind', { sandbox: id, ...failure })
+        throw cause
+      }
+    })
+  }
+
+  /** Ends a sandbox and resolves when the kernel shows nothing of it. Idempotent. */
+  async stop(id: string): Promise<StoppedSandbox> {
+    const entry = this.#entries.get(id)
+    entry?.starting.abort(new AirlockError('sandbox_ended', 'The sandbox was ended while it started.'))
+    return this.#turns.run(id, async () => {
+      const { backend, audit } = this.#options
+      const existed = this.#entries.has(id)
+      if (entry) entry.state = 'stopping'
+      const stats = await backend.stats(id)
+      await backend.stop(id)
+      await entry?.link.close()
+      await rm(this.#runtimeDir(id), { recursive: true, force: true })
+      this.#entries.delete(id)
+      const usage = stats ? { cpuMs: stats.cpuMs, memoryPeakBytes: stats.memoryPeakBytes } : null
+      if (existed)
+        audit.note({ ...who(entry), sandbox: id, point: 'isolation.stop', status: 'done', payload: { usage } })
+      return { existed, usage }
+    })
+  }
+
+  list(): readonly NodeSandbox[] {
+    return [...this.#entries].map(([id, entry]) => ({
+      id,
+      state: entry.state,
+      lostReason: entry.lostReason,
+      runningCommands: entry.link.runningCount,
+    }))
+  }
+
+  /** The way into a running sandbox. */
+  link(id: string): GuestLink {
+    const entry = this.#entries.get(id)
+    if (!entry) throw new AirlockError('sandbox_not_found')
+    if (entry.state === 'lost') throw new AirlockError('guest_lost')
+    if (entry.state !== 'running') throw new AirlockError('sandbox_not_active')
+    return entry.link
+  }
+
+  /** Runs a command with the environment that was given to the sandbox under its own. */
+  async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
+    const env = { ...this.#entries.get(id)?.permit.env, ...spec.env }
+    return this.link(id).run({ ...spec, env })
+  }
+
+  /**
+   * After a start of ours: what lives is kept, what was started and died is `lost` until somebody ends it, and what
+   * nobody was told about is destroyed.
+   */
+  async adopt(): Promise<void> {
+    const { backend, stateDir, runtimeDir, audit, log } = this.#options
+    for (const id of await readdir(join(stateDir, 'sandboxes')).catch(() => [])) {
+      const state = await readState(this.#stateDir(id))
+      if (state?.isolation) await this.#adoptOne(id, state)
+    }
+    const reaped = await backend.reap(new Set(this.#entries.keys()))
+    for (const id of reaped) {
+      log.warn('removed the remains of a sandbox', { sandbox: id })
+      audit.note({ tenant: 'system', actor: 'system', sandbox: id, point: 'isolation.reap', status: 'done' })
+    }
+    for (const id of await readdir(join(runtimeDir, 'sandboxes')).catch(() => []))
+      if (!this.#entries.has(id)) await rm(this.#runtimeDir(id), { recursive: true, force: true })
+  }
+
+  /** Leaves the sandboxes running. */
+  async close(): Promise<void> {
+    clearInterval(this.#watch)
+    await Promise.all([...this.#entries.values()].map((entry) => entry.link.close()))
+  }
+
+  async #redeem(token: string): Promise<Permit> {
+    try {
+      return await this.#options.permits.redeem(token)
+    } catch (cause) {
+      const { code, message } = toAirlockError(cause)
+      this.#options.audit.note({
+        tenant: 'system',
+        actor: 'system',
+        point: 'permit.refuse',
+        status: 'denied',
+        error: { code, message },
+      })
+      throw cause
+    }
+  }
+
+  #enter(permit: Permit): { id: string; entry: Entry } {
+    const id = permit.sandbox
+    const { backend, capacity } = this.#options
+    if (this.#entries.has(id)) throw new AirlockError('permit_rejected', 'The sandbox exists.')
+    if (this.#entries.size >= capacity) throw new AirlockError('capacity_exhausted', undefined, { retryAfterS: 5 })
+    if (!backend.capabilities.tiers.includes(permit.tier))
+      throw new AirlockError('isolation_unavailable', `This node has no ${permit.tier} tier.`)
+    const entry: Entry = {
+      permit,
+      link: this.#newLink(id),
+      starting: new AbortController(),
+      state: 'starting',
+      lostReason: null,
+    }
+    this.#entries.set(id, entry)
+    return { id, entry }
+  }
+
+  async #startInTurn(entry: Entry, undo: Cleanup): Promise<StartedSandbox['isolation']> {
+    const { backend, failpoint, bootId, audit } = this.#options
+    const { permit, link } = entry
+    const id = permit.sandbox
+    const signal = deadline(START_LIMIT_MS, entry.starting.signal)
+    await failpoint('create.permit-claimed')
+    undo.add('directories', () => rm(this.#runtimeDir(id), { recursive: true, force: true }))
+    undo.add('sandbox', () => backend.stop(id))
+    undo.add('link', () => link.close())
+    await mkdir(this.#stateDir(id), { recursive: true, mode: 0o700 })
+    await writeState(this.#stateDir(id), { permit, bootId, isolation: null })
+    await failpoint('create.state-written')
+    await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
+    await link.listen()
+    const { limits, template, tier } = permit
+    const { isolation } = await backend.start({ id, limits, template, tier, controlDir: this.#controlDir(id) }, signal)
+    throwOnWeakIsolation(isolation)
+    await this.#waitForGuest(id, link, signal)
+    await failpoint('create.guest-attached')
+    await writeState(this.#stateDir(id), { permit, bootId, isolation })
+    await audit.require({
+      ...who(entry),
+      sandbox: id,
+      point: 'isolation.start',
+      status: 'done',
+      payload: { isolation },
+    })
+    entry.state = 'running'
+    return isolation
+  }
+
+  /** A guest that died will never attach: that is noticed at once, not at the end of the time it has. */
+  async #waitForGuest(id: string, link: GuestLink, signal: AbortSignal): Promise<void> {
+    const { backend } = this.#options
+    const over = new AbortController()
+    const gone = async () => ((await backend.adopt(id)) ? undefined : 'gone')
+    const died = waitFor(gone, { signal: AbortSignal.any([signal, over.signal]), everyMs: 50 }).then(() => {
+      throw new AirlockError('start_failed', 'The guest ended as soon as it started.')
+    })
+    try {
+      await Promise.race([link.waitForGuest(signal), died])
+    } catch (cause) {
+      throw isAirlockError(cause) ? cause : new AirlockError('start_failed', 'The guest did not come up.', { cause })
+    } finally {
+      over.abort()
+      // It lost the race: nobody waits for its answer any more.
+      died.catch(() => undefined)
+    }
+  }
+
+  async #adoptOne(id: string, state: SandboxState): Promise<void> {
+    const { backend, bootId } = this.#options
+    const link = this.#newLink(id)
+    const entry: Entry = {
+      permit: state.permit,
+      link,
+      starting: new AbortController(),
+      state: 'running',
+      lostReason: null,
+    }
+    this.#entries.set(id, entry)
+    if (state.bootId !== bootId) return lose(entry, 'host_restarted')
+    if (!(await backend.adopt(id))) return lose(entry, 'guest_lost')
+    await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
+    await link.listen()
+  }
+
+  #newLink(id: string): GuestLink {
+    const { clock, log, failpoint } = this.#options
+    return new GuestLink({
+      sandbox: id,
+      controlDir: this.#controlDir(id),
+      spoolDir: join(this.#stateDir(id), 'commands'),
+      clock,
+      log,
+      failpoint,
+      onOverdue: (command) => {
+        log.error('the guest did not end a command in time', { sandbox: id, command })
+        void this.#endFromOutside(id, 'guest_lost')
+      },
+    })
+  }
+
+  /** Notices deaths, and ends what has outlived its permit even when no control plane is left to ask for it. */
+  async #look(): Promise<void> {
+    for (const [id, entry] of this.#entries) {
+      if (entry.state !== 'running') continue
+      if (this.#options.clock.now() >= entry.permit.endsAt) void this.#endFromOutside(id, 'max_lifetime')
+      else if (!(await this.#options.backend.adopt(id)) && entry.state === 'running') lose(entry, 'guest_lost')
+    }
+  }
+
+  /** Kills it now; the entry stays, `lost`, until the control plane has seen why and ends it. */
+  async #endFromOutside(id: string, reason: 'guest_lost' | 'max_lifetime'): Promise<void> {
+    const entry = this.#entries.get(id)
+    if (!entry || entry.state !== 'running') return
+    lose(entry, reason)
+    await this.#turns
+      .run(id, () => this.#options.backend.stop(id))
+      .catch((error: unknown) => {
+        this.#options.log.error('a sandbox would not die', { sandbox: id, error })
+      })
+  }
+
+  #stateDir(id: string): string {
+    return join(this.#options.stateDir, 'sandboxes', id)
+  }
+
+  #runtimeDir(id: string): string {
+    return join(this.#options.runtimeDir, 'sandboxes', id)
+  }
+
+  #controlDir(id: string): string {
+    return join(this.#runtimeDir(id), 'control')
+  }
+}
+
+function lose(entry: Entry, reason: NonNullable<Entry['lostReason']>): void {
+  entry.state = 'lost'
+  entry.lostReason = reason
+  // Whoever waits for the guest hears of it now.
+  void entry.link.close(new AirlockError('guest_lost'))
+}
+
+function who(entry: Entry | undefined): { tenant: string; agent: string | null; actor: string } {
+  return { tenant: entry?.permit.tenant ?? 'system', agent: entry?.permit.agent ?? null, actor: 'system' }
+}

@@ -1,0 +1,27 @@
+import { effectiveIsolation, permit } from '@airlock/contract'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/** What the data plane must still know about a sandbox after kill -9. */
+const sandboxState = z.strictObject({
+  permit,
+  bootId: z.string(),
+  /** Null until the guest attached: a start that was cut off. */
+  isolation: effectiveIsolation.nullable(),
+})
+export type SandboxState = z.infer<typeof sandboxState>
+
+export async function writeState(dir: string, state: SandboxState): Promise<void> {
+  const path = join(dir, 'sandbox.json')
+  await writeFile(`${path}.new`, JSON.stringify(state), { mode: 0o600, flush: true })
+  await rename(`${path}.new`, path)
+}
+
+/** Undefined when there is none or it is not whole: then nobody was told that the sandbox started. */
+export async function readState(dir: string): Promise<SandboxState | undefined> {
+  const text = await readFile(join(dir, 'sandbox.json'), 'utf8').catch(() => undefined)
+  if (text === undefined) return undefined
+  const parsed = sandboxState.safeParse(JSON.parse(text))
+  return parsed.success ? parsed.data : undefined
+}

@@ -1,0 +1,83 @@
+import {
+  AirlockError,
+  type DataPlaneHealth,
+  fileOperation,
+  nodeCommandSpec,
+  signalRequest,
+  startSandboxRequest,
+} from '@airlock/contract'
+import type { Sandboxes } from '../sandboxes/sandboxes.ts'
+import { type Answer, type Call, readJson } from './http.ts'
+
+export type Handler = (call: Call) => Promise<Answer>
+
+/** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
+export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): ReadonlyMap<string, Handler> {
+  const link = (call: Call) => sandboxes.link(param(call, 'id'))
+  const done: Answer = { json: {} }
+  return new Map<string, Handler>([
+    ['GET /health', async () => ({ json: health })],
+    ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
+    [
+      'POST /sandboxes',
+      async (call) => ({ json: await sandboxes.start((await readJson(call, startSandboxRequest)).permit) }),
+    ],
+    ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stop(param(call, 'id')) })],
+    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: link(call).list() } })],
+    [
+      'POST /sandboxes/:id/commands',
+      async (call) => ({ json: await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
+    ],
+    ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: link(call).get(param(call, 'command')) })],
+    [
+      'GET /sandboxes/:id/commands/:command/wait',
+      async (call) => ({ json: await link(call).wait(param(call, 'command'), call.signal) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command/output',
+      async (call) => ({ bytes: link(call).output(param(call, 'command'), offset(call), call.signal) }),
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/signal',
+      async (call) => {
+        await link(call).signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)
+        return done
+      },
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/stdin',
+      async (call) => {
+        await link(call).writeStdin(param(call, 'command'), call.request, call.query.get('end') === 'true')
+        return done
+      },
+    ],
+    ['GET /sandboxes/:id/files', async (call) => link(call).readFile(queried(call, 'path'), call.signal)],
+    [
+      'PUT /sandboxes/:id/files',
+      async (call) => {
+        const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
+        return { json: { bytes: await link(call).writeFile(queried(call, 'path'), mode, call.request, call.signal) } }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/files',
+      async (call) => ({ json: await link(call).file(await readJson(call, fileOperation)) }),
+    ],
+  ])
+}
+
+function param(call: Call, name: string): string {
+  return call.params[name] ?? ''
+}
+
+function queried(call: Call, name: string): string {
+  const value = call.query.get(name)
+  if (value === null) throw new AirlockError('invalid_request', `${name} is missing`)
+  return value
+}
+
+function offset(call: Call): number {
+  const from = Number(call.query.get('from') ?? 0)
+  if (!Number.isSafeInteger(from) || from < 0) throw new AirlockError('invalid_request', 'from must be a whole number')
+  return from
+}

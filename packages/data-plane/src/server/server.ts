@@ -1,0 +1,85 @@
+import { AirlockError, type DataPlaneHealth } from '@airlock/contract'
+import type { Log } from '@airlock/std'
+import { chmod, chown, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Sandboxes } from '../sandboxes/sandboxes.ts'
+import { send, sendError } from './http.ts'
+import { createRoutes, type Handler } from './routes.ts'
+
+interface ListenOptions {
+  readonly sandboxes: Sandboxes
+  readonly health: DataPlaneHealth
+  readonly socket: string
+  readonly socketUid: number | null
+  readonly log: Log
+}
+
+/** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
+export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
+  const routes = createRoutes(options.sandboxes, options.health)
+  const server = createServer({ requestTimeout: 0, headersTimeout: 10_000 }, (request, response) => {
+    answer(routes, request, response).catch((error: unknown) => {
+      // Nobody listens any more to what went wrong, and that is most likely why it did.
+      if (!response.destroyed) sendError(response, error, options.log)
+    })
+  })
+  await rm(options.socket, { force: true })
+  await bind(server, options.socket)
+  if (options.socketUid !== null) await chown(options.socket, options.socketUid, options.socketUid)
+  return async () => {
+    server.close()
+    server.closeAllConnections()
+    await options.sandboxes.close()
+  }
+}
+
+/** The socket is born closed to everybody (umask), so there is no moment in which another could connect. */
+async function bind(server: Server, socket: string): Promise<void> {
+  const before = process.umask(0o177)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(socket, resolve)
+    })
+  } finally {
+    process.umask(before)
+  }
+  await chmod(socket, 0o600)
+}
+
+async function answer(
+  routes: ReadonlyMap<string, Handler>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://data-plane')
+  const hungUp = new AbortController()
+  response.on('close', () => hungUp.abort(new AirlockError('timeout', 'The caller hung up.')))
+  const { handler, params } = find(routes, request.method ?? 'GET', url.pathname)
+  await send(response, await handler({ request, params, query: url.searchParams, signal: hungUp.signal }))
+}
+
+function find(
+  routes: ReadonlyMap<string, Handler>,
+  method: string,
+  path: string,
+): { handler: Handler; params: Record<string, string> } {
+  const given = path.split('/')
+  for (const [route, handler] of routes) {
+    const [routeMethod = '', pattern = ''] = route.split(' ')
+    const params = routeMethod === method ? match(pattern.split('/'), given) : undefined
+    if (params) return { handler, params }
+  }
+  throw new AirlockError('route_not_found')
+}
+
+function match(pattern: readonly string[], given: readonly string[]): Record<string, string> | undefined {
+  if (pattern.length !== given.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of pattern.entries()) {
+    const value = decodeURIComponent(given[index] ?? '')
+    if (part.startsWith(':')) params[part.slice(1)] = value
+    else if (part !== value) return undefined
+  }
+  return params
+}

@@ -1,0 +1,21 @@
+import type { FailpointName, ProcessName } from '@airlock/contract'
+import { describe, it } from 'vitest'
+import { crash } from './crash.ts'
+
+/** One of each kind; `crash.long.test.ts` has the whole table. */
+const CASES: readonly [FailpointName, ProcessName][] = [
+  ['create.row-written', 'control-plane'],
+  ['create.launched', 'data-plane'],
+  ['create.guest-attached', 'supervisor'],
+  ['command.running', 'data-plane'],
+  ['command.exited', 'control-plane'],
+  ['terminate.frozen', 'data-plane'],
+  ['terminate.destroyed', 'recorder'],
+  ['record.written', 'recorder'],
+]
+
+describe('kill -9', () => {
+  it.each(CASES)('at %s of the %s leaves nothing behind and nothing in limbo', async (failpoint, victim) => {
+    await crash(failpoint, victim)
+  })
+})

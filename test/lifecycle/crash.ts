@@ -1,0 +1,103 @@
+import type { FailpointName, ProcessName } from '@airlock/contract'
+import { Airlock, AirlockError, type Sandbox } from '@airlock/sdk'
+import { verifyExport } from '@airlock/audit'
+import { deadline, waitFor } from '@airlock/std'
+import { expect } from 'vitest'
+import { linesOf } from '../support/lines.ts'
+import { leftovers, startServer, type TestServer } from '../support/server.ts'
+
+/**
+ * Kills `victim` with SIGKILL when the running product reaches `failpoint`, then looks at what is left: a bystander
+ * sandbox must live on with its processes, nothing may be in limbo, and the evidence must verify.
+ */
+export async function crash(failpoint: FailpointName, victim: ProcessName): Promise<void> {
+  const first = await startServer()
+  const { home } = first
+  const bystander = await startBystander(client(first))
+  await first.stop('SIGTERM')
+
+  let server = await startServer({ home, failpoint: `${failpoint}:${victim}`, tolerateDeath: true })
+  try {
+    await walk(server)
+    expect(await server.diedAtFailpoint(), `${failpoint} never fired`).toBe(true)
+    if (!server.isRunning()) server = await startServer({ home })
+    const airlock = client(server)
+    await settled(airlock)
+    await expectAlive(airlock, bystander)
+    await expectVerifies(server)
+    const living = await livingIds(airlock)
+    for (const found of await leftovers(home))
+      expect(
+        living.some((id) => found.includes(id)),
+        `left behind: ${found}`,
+      ).toBe(true)
+    for (const id of living) await (await airlock.sandboxes.get(id)).terminate()
+    expect((await leftovers(home)).filter((found) => !found.startsWith('process'))).toEqual([])
+  } finally {
+    await server.stop('SIGINT')
+  }
+}
+
+interface Bystander {
+  readonly id: string
+  readonly pid: string
+}
+
+async function startBystander(airlock: Airlock): Promise<Bystander> {
+  const sandbox = await airlock.sandboxes.create({ name: 'bystander' })
+  const started = await sandbox.run({ shell: 'sleep 3600 >/dev/null 2>&1 & echo $! | tee /workspace/pid' })
+  return { id: sandbox.id, pid: started.stdout.trim() }
+}
+
+async function expectAlive(airlock: Airlock, bystander: Bystander): Promise<void> {
+  const sandbox = await airlock.sandboxes.get(bystander.id)
+  expect(sandbox.data.state).toBe('active')
+  const seen = await sandbox.run({ shell: `cat /workspace/pid; kill -0 ${bystander.pid} && echo lives` })
+  expect(seen.stdout).toBe(`${bystander.pid}\nlives\n`)
+}
+
+/** One whole life; what dies under it may fail any step, with an error that says so. */
+async function walk(server: TestServer): Promise<void> {
+  const airlock = client(server)
+  let sandbox: Sandbox | undefined
+  const steps = [
+    async () => (sandbox = await airlock.sandboxes.create({ name: 'walker' })),
+    async () => sandbox?.run({ shell: 'echo one; sleep 0.2; echo two' }, { signal: AbortSignal.timeout(20_000) }),
+    async () => sandbox?.terminate(),
+  ]
+  for (const step of steps) {
+    try {
+      await step()
+    } catch (error) {
+      if (!(error instanceof AirlockError) && !(error instanceof DOMException)) throw error
+    }
+  }
+}
+
+/** Waits until the server is ready and no row is between two states. */
+async function settled(airlock: Airlock): Promise<void> {
+  await waitFor(
+    async () => {
+      const rows = await airlock.sandboxes.list({ state: 'all' }).catch(() => undefined)
+      const limbo = rows?.items.filter((row) => ['creating', 'stopping'].includes(row.data.state))
+      return limbo?.length === 0 ? true : undefined
+    },
+    { signal: deadline(30_000), everyMs: 100 },
+  )
+}
+
+async function livingIds(airlock: Airlock): Promise<readonly string[]> {
+  const { items } = await airlock.sandboxes.list({})
+  expect(items.map((row) => row.data.state)).toEqual(items.map(() => 'active'))
+  return items.map((row) => row.id)
+}
+
+async function expectVerifies(server: TestServer): Promise<void> {
+  const { audit } = new Airlock({ url: server.url, apiKey: server.adminKey })
+  const { publicKey } = await audit.head()
+  expect(await verifyExport(linesOf(audit.export()), { publicKey })).toMatchObject({ ok: true, tenant: 'default' })
+}
+
+function client(server: TestServer): Airlock {
+  return new Airlock({ url: server.url, apiKey: server.developerKey })
+}

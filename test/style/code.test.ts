@@ -1,0 +1,50 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { filesMatching, linesMatching, productSources, ROOT } from './repository.ts'
+
+const sources = productSources()
+const code = filesMatching(/^(?:packages|test|scripts)\/.*\.[jt]s$|^[^/]+\.[jt]s$/)
+
+describe('the code', () => {
+  it('reads the environment only in config.ts', () => {
+    const others = sources.filter(({ path }) => !/(?:^|\/)config\.ts$/.test(path))
+    expect(linesMatching(others, /process\.env\b|from 'node:process'.*\benv\b/)).toEqual([])
+  })
+
+  it('throws only errors that have a code', () => {
+    expect(linesMatching(sources, /\bthrow (?:new )?Error\(/)).toEqual([])
+  })
+
+  it('has no default export, but where a tool asks for one', () => {
+    const asked = new Set(['vitest.config.ts', 'test/support/reporter.ts'])
+    const others = code.filter(({ path }) => !asked.has(path))
+    expect(linesMatching(others, /^export default\b|^export \{[^}]*\bas default\b/)).toEqual([])
+  })
+
+  it('has no `any` and no non-null assertion', () => {
+    expect(linesMatching(sources, /(?::|\bas|<) ?any\b(?!\w)/)).toEqual([])
+  })
+
+  it('keeps files short', () => {
+    const long = code.filter(
+      ({ path, text }) => text.split('\n').length > (/^test\/|\.test\.ts$/.test(path) ? 800 : 500),
+    )
+    expect(long.map(({ path }) => path)).toEqual([])
+  })
+
+  it('names files after a noun or a verb', () => {
+    const vague = code.filter(({ path }) => /\/(?:utils?|helpers?|manager|service|common|misc)\.[jt]s$/.test(path))
+    const shouting = code.filter(({ path }) => !/^[a-z0-9./-]+$/.test(path))
+    expect([...vague, ...shouting].map(({ path }) => path)).toEqual([])
+  })
+
+  it('leaves nothing for later in a comment', () => {
+    expect(linesMatching(code, /\b(?:T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/)).toEqual([])
+  })
+
+  it('has content in every package', () => {
+    const packages = readdirSync(join(ROOT, 'packages'))
+    expect(packages.filter((name) => !sources.some(({ path }) => path.startsWith(`packages/${name}/src/`)))).toEqual([])
+  })
+})

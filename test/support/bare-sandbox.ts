@@ -1,0 +1,59 @@
+import { DEFAULTS, type NodeCommandSpec } from '@airlock/contract'
+import { FrameDecoder } from '@airlock/contract/guest'
+import { createLog, newId, systemClock } from '@airlock/std'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createOciBackend } from '../../packages/data-plane/src/isolation/backends/oci/oci-backend.ts'
+import { GuestLink } from '../../packages/data-plane/src/session/guest-link.ts'
+
+const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.mjs', import.meta.url))
+
+/** Runs one program in a sandbox of the real backend with the real guest, but without the checks of the data plane. */
+export async function runBare(
+  home: string,
+  options: {
+    readonly runtime: string
+    readonly memoryBytes: number
+    readonly argv: string[]
+    readonly env: Record<string, string>
+  },
+): Promise<string> {
+  const log = createLog({ process: 'test', level: 'warn', write: (line) => void process.stderr.write(line) })
+  const common = { log, failpoint: async () => {} }
+  const places = { stateDir: join(home, 'state'), runtimeDir: join(home, 'run') }
+  const backend = await createOciBackend({
+    ...common,
+    ...places,
+    runtime: options.runtime,
+    guestBundle: GUEST,
+    node: process.execPath,
+  })
+  const id = newId('sbx')
+  const controlDir = join(places.runtimeDir, id)
+  await mkdir(controlDir, { recursive: true, mode: 0o711 })
+  const spoolDir = join(places.stateDir, 'sandboxes', id, 'commands')
+  const link = new GuestLink({ ...common, sandbox: id, controlDir, spoolDir, clock: systemClock, onOverdue: () => {} })
+  try {
+    await link.listen()
+    const limits = { ...LIMITS, memoryBytes: options.memoryBytes }
+    await backend.start({ id, limits, template: 'base', tier: 'standard', controlDir }, AbortSignal.timeout(30_000))
+    await link.waitForGuest(AbortSignal.timeout(30_000))
+    return await outputOf(link, { ...COMMAND, id: newId('cmd'), argv: options.argv, env: options.env })
+  } finally {
+    await link.close()
+    await backend.stop(id)
+  }
+}
+
+const LIMITS = { cpus: 1, pids: DEFAULTS.pids.default, diskBytes: DEFAULTS.diskBytes.min * 4 }
+const COMMAND = { cwd: '/workspace', stdin: 'none', timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 } as const
+
+async function outputOf(link: GuestLink, spec: NodeCommandSpec): Promise<string> {
+  await link.run(spec)
+  const decoder = new FrameDecoder()
+  let text = ''
+  for await (const chunk of link.output(spec.id, 0))
+    for (const frame of decoder.push(chunk)) if (frame.kind === 'data') text += frame.bytes.toString()
+  return text
+}

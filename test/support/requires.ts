@@ -1,0 +1,36 @@
+import { accessSync, constants } from 'node:fs'
+
+declare module 'vitest' {
+  interface TaskMeta {
+    skipReason?: string
+  }
+}
+
+/** What a machine may lack. */
+export type Requirement = 'root' | 'crun' | 'runc' | 'runsc' | 'python3'
+
+/**
+ * Options for `it` or `describe` that skip it, with the reason, on a machine that lacks something:
+ * `describe('…', requires('root', 'crun'), () => {})`. On a machine of `.ci/run` a skip is a failure.
+ */
+export function requires(...requirements: readonly Requirement[]): { skip?: true; meta?: { skipReason: string } } {
+  const lacking = requirements.filter((requirement) => !isThere(requirement))
+  return lacking.length === 0 ? {} : { skip: true, meta: { skipReason: `needs ${lacking.join(', ')}` } }
+}
+
+const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+
+function isThere(requirement: Requirement): boolean {
+  if (requirement === 'root') return process.getuid?.() === 0
+  return DIRECTORIES.some((directory) => isExecutable(`${directory}/${requirement}`))
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    // Not there, or not for us: both are "lacking".
+    return false
+  }
+}

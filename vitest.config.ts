@@ -1,0 +1,43 @@
+import { defineConfig } from 'vitest/config'
+
+const LONG = '**/*.long.test.ts'
+
+/** Real processes on a busy machine: the bounds find hangs, they do not measure. */
+const bounds = { testTimeout: 60_000, hookTimeout: 60_000 }
+
+export default defineConfig({
+  test: {
+    reporters: ['./test/support/reporter.ts'],
+    maxWorkers: 2,
+    projects: [
+      {
+        test: { name: 'unit', include: ['packages/**/*.test.ts'], exclude: [LONG, '**/node_modules/**'], ...bounds },
+      },
+      { test: { name: 'style', include: ['test/style/**/*.test.ts'], ...bounds } },
+      {
+        test: {
+          name: 'product',
+          include: ['test/{conformance,lifecycle,security}/**/*.test.ts'],
+          exclude: [LONG],
+          globalSetup: ['test/support/sweep.ts'],
+          // Each file runs servers of its own: one at a time leaves them the machine.
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+          ...bounds,
+        },
+      },
+      {
+        test: {
+          name: 'long',
+          include: [`test/${LONG}`, `packages/${LONG}`],
+          exclude: ['**/node_modules/**'],
+          globalSetup: ['test/support/sweep.ts'],
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+})
