@@ -30,10 +30,10 @@ export function resolveConfig(options: ConfigOptions = {}): ClientConfig {
   return { url: url.href, ...findKey(options.role ?? 'developer') }
 }
 
-/** Where a server on this machine may keep its state, the likeliest first. */
+/** Where a server on this machine may keep its state, the likeliest first. One that was named is the only one. */
 export function stateDirectories(): readonly string[] {
   const home = nonEmpty(process.env['AIRLOCK_HOME'])
-  return [...(home === undefined ? [] : [home]), '/var/lib/airlock', join(homedir(), '.airlock')]
+  return home === undefined ? ['/var/lib/airlock', join(homedir(), '.airlock')] : [home]
 }
 
 function findKey(role: 'developer' | 'admin'): { readonly apiKey: string | undefined; readonly noKey: string } {

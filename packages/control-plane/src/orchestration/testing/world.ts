@@ -91,6 +91,8 @@ export class World {
     const audit = this.#recorder.client(newId('spill'))
     const store = await openStore(join(this.home, 'airlock.db'))
     await prepareFirstStart(store, { keysDir: this.home, clock: this.clock })
+    const permits = await openPermitDesk(this.home)
+    await permits.publish(this.home)
     this.#audit = audit
     this.#context = {
       store,
@@ -103,7 +105,7 @@ export class World {
         flush: (timeoutMs) => audit.flush(timeoutMs),
       },
       dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
-      permits: await openPermitDesk(this.home),
+      permits,
       readiness: new Readiness(),
       turns: new KeyedLock(),
       clock: this.clock,
