@@ -34,7 +34,7 @@ const MASKED = ['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'kmsg', 'kpagec
 const READ_ONLY = ['bus', 'fs', 'irq', 'sys'].map((name) => `/proc/${name}`)
 
 /** PID 1 must reap whatever is orphaned, which Node does not do and a shell does. */
-const INIT = `${INSIDE.node} ${INSIDE.guest} "$1" & wait $!`
+export const INIT_ARGS = ['/bin/sh', '-c', `${INSIDE.node} ${INSIDE.guest} "$1" & wait $!`, 'init'] as const
 
 /** OOM on the host itself: sandboxes first. */
 const OOM_SCORE = 500
@@ -67,7 +67,7 @@ function makeProcess(spec: BundleSpec): Readonly<Record<string, unknown>> {
   return {
     terminal: false,
     user: { uid: 0, gid: 0, umask: 0o022 },
-    args: ['/bin/sh', '-c', INIT, 'init', JSON.stringify(spec.boot)],
+    args: [...INIT_ARGS, JSON.stringify(spec.boot)],
     env: [`PATH=${spec.boot.env['PATH'] ?? ''}`, 'LANG=C.UTF-8'],
     cwd: '/',
     noNewPrivileges: true,

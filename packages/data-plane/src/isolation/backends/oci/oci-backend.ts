@@ -17,7 +17,7 @@ import { findGroups } from './groups/find-groups.ts'
 import type { GroupEntry, Groups } from './groups/groups.ts'
 import { makeHostImage, type Image } from './image.ts'
 import { runLaunch, writeLaunch, type Launch } from './launch.ts'
-import { measureIsolation } from './measure.ts'
+import { isInit, measureIsolation } from './measure.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
 import { requireTool } from './run-tool.ts'
@@ -192,7 +192,7 @@ export class OciBackend implements IsolationBackend {
     await writeLaunch(launch)
     await runLaunch(launch, signal)
     await failpoint('create.launched')
-    await writeFile(paths.isolation, JSON.stringify(this.#measure(paths)))
+    await writeFile(paths.isolation, JSON.stringify(await this.#measure(paths, signal)))
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
     return running
@@ -241,9 +241,11 @@ export class OciBackend implements IsolationBackend {
     }
   }
 
-  #measure(paths: SandboxPaths): EffectiveIsolation {
+  /** A runtime answers before its child has become ours, and the filter comes last: only then is there a wall to measure. */
+  async #measure(paths: SandboxPaths, signal: AbortSignal): Promise<EffectiveIsolation> {
     const pid = readPidFile(paths.pidFile)
     if (pid === undefined) throw new AirlockError('start_failed', 'The runtime did not say which process it started.')
+    await waitFor(() => (isInit(pid) ? true : undefined), { signal, everyMs: 1 })
     return {
       backend: this.name,
       runtime: this.runtime,
