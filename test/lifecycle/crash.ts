@@ -52,8 +52,18 @@ async function startBystander(airlock: Airlock): Promise<Bystander> {
 async function expectAlive(airlock: Airlock, bystander: Bystander): Promise<void> {
   const sandbox = await airlock.sandboxes.get(bystander.id)
   expect(sandbox.data.state).toBe('active')
-  const seen = await sandbox.run({ shell: `cat /workspace/pid; kill -0 ${bystander.pid} && echo lives` })
+  const line = `cat /workspace/pid; kill -0 ${bystander.pid} && echo lives`
+  // Its data plane may be on its way back: that is told as an error that is worth another try.
+  const seen = await waitFor(
+    () => sandbox.run({ shell: line }).catch((error: unknown) => throwUnlessRetryable(error)),
+    { signal: deadline(30_000), everyMs: 100 },
+  )
   expect(seen.stdout).toBe(`${bystander.pid}\nlives\n`)
+}
+
+function throwUnlessRetryable(error: unknown): undefined {
+  if (error instanceof AirlockError && error.retryable) return undefined
+  throw error
 }
 
 /** One whole life; what dies under it may fail any step, with an error that says so. */
