@@ -22,11 +22,24 @@ export function reportFailure(terminal: Terminal, thrown: unknown): number {
   if (thrown instanceof Exit) return thrown.exitCode
   // Commander has printed its own message, or the help that was asked for.
   if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : USAGE
+  if (isServerPart(thrown)) {
+    terminal.note(NO_SERVER)
+    return FAILED
+  }
   const { message, code, hint } = describe(thrown)
   const word = terminal.style('red', 'error:', 'stderr')
   process.stderr.write(`${word} ${sanitizeLine(message)} (${sanitizeLine(code)})\n`)
   if (hint !== '') process.stderr.write(`${terminal.style('dim', sanitizeLine(hint), 'stderr')}\n`)
   return code === 'server_unreachable' ? UNREACHABLE : FAILED
+}
+
+const NO_SERVER =
+  'airlock: the server is not part of this install; start it from its repository, and set AIRLOCK_URL here to use it.'
+
+/** A verb needs a package of the server, and what users install has none of them. */
+function isServerPart(thrown: unknown): boolean {
+  if (!(thrown instanceof Error) || !('code' in thrown)) return false
+  return thrown.code === 'ERR_MODULE_NOT_FOUND' && thrown.message.includes("'@airlock/")
 }
 
 function describe(thrown: unknown): { readonly message: string; readonly code: string; readonly hint: string } {

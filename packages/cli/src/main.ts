@@ -64,6 +64,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Run an Airlock server on this machine.',
     load: async () => (await import('./verbs/serve.ts')).defineServe,
   },
+  service: {
+    about: 'Run the server by systemd: install, uninstall, status.',
+    load: async () => (await import('./verbs/service-unit.ts')).defineService,
+  },
 }
 
 /** Runs the CLI and answers its exit code. */

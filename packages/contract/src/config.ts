@@ -25,10 +25,21 @@ export const SETTINGS = {
     'Address to listen on. Any other than loopback needs TLS or trusted_proxy.',
   ),
   port: setting(port.default(7070), 'Port to listen on; 0 picks a free one.'),
+  advertise_url: setting(
+    z.url({ protocol: /^https?$/ }).optional(),
+    'Where callers reach this node, for others that share its store to say. By default where it listens.',
+  ),
   tls_cert: setting(z.string().optional(), 'PEM file with the certificate chain.'),
   tls_key: setting(z.string().optional(), 'PEM file with the private key.'),
   trusted_proxy: setting(z.stringbool().or(z.boolean()).default(false), 'A proxy in front of us ends TLS.'),
   runtime: setting(z.string().default('auto'), 'OCI runtime: auto (crun, else runc), a name, or an absolute path.'),
+  cgroup: setting(
+    z
+      .string()
+      .regex(/^(?!.*\.\.)[\w.@:\\-]+(?:\/[\w.@:\\-]+)*$/u)
+      .optional(),
+    'cgroup v2 only: the group that was delegated for sandboxes, such as system.slice/airlock-sandboxes.service.',
+  ),
   capacity: setting(
     z.coerce.number().int().min(1).max(10_000).default(BOUNDS.sandboxesPerNode),
     'Sandboxes at once on this node.',
@@ -42,6 +53,12 @@ export const SETTINGS = {
     'For tests of crashes only: <failpoint>:<process> kills that process there.',
   ),
 } as const satisfies Record<string, Setting>
+
+/** What holds a secret is read from the environment alone: a file of settings is copied around. */
+export const SECRET_VARIABLES = {
+  DATABASE_URL:
+    'postgres://user:password@host:port/database moves the store to PostgreSQL; see postgresql.md. Without it, SQLite.',
+} as const
 
 export type SettingName = keyof typeof SETTINGS
 export type Config = { readonly [K in SettingName]: z.output<(typeof SETTINGS)[K]['schema']> }

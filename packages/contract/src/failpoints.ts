@@ -1,8 +1,9 @@
+import type { Log, LogLevel } from '@airlock/std'
 import { AirlockError } from './errors.ts'
 
 /**
- * Where a test may kill one of our processes, in the order in which a request passes. Nothing else happens at a
- * failpoint, and none is armed unless `failpoint` is configured. A test compares this table with the code.
+ * Where a test may kill one of our processes, in the order in which a request passes. None is armed unless `failpoint` is
+ * configured; at the log level `debug` each says when it was passed. A test compares this table with the code.
  */
 export const FAILPOINTS = [
   'create.admitted',
@@ -36,27 +37,42 @@ export type FailpointName = (typeof FAILPOINTS)[number]
 export const PROCESSES = ['supervisor', 'recorder', 'data-plane', 'control-plane'] as const
 export type ProcessName = (typeof PROCESSES)[number]
 
-/** Called at each failpoint; does nothing unless a test armed it. */
+/** Called at each failpoint; does nothing unless a test armed it or the steps are traced. */
 export type Failpoint = (name: FailpointName) => Promise<void>
+
+interface FailpointOwner {
+  readonly self: ProcessName
+  kill(victim: ProcessName): Promise<void>
+  /** Told of every failpoint that is passed. */
+  readonly onStep?: ((name: FailpointName) => void) | undefined
+}
 
 /**
  * Makes the failpoint function of one process. `armed` is `<failpoint>:<victim>`. A process that is its own victim
  * kills itself; another victim is killed by the supervisor, which answers when it is done. Fires once in a life.
  */
-export function armFailpoint(
-  armed: string | undefined,
-  owner: { readonly self: ProcessName; kill(victim: ProcessName): Promise<void> },
-): Failpoint {
-  if (armed === undefined) return async () => {}
+export function armFailpoint(armed: string | undefined, owner: FailpointOwner): Failpoint {
+  const { onStep } = owner
+  if (armed === undefined) return async (name) => onStep?.(name)
   const [target, victimName] = armed.split(':')
   const victim = PROCESSES.find((name) => name === victimName)
   if (!FAILPOINTS.some((name) => name === target) || !victim)
     throw new AirlockError('config_invalid', `There is no failpoint ${armed}.`)
   let fired = false
   return async (name) => {
+    onStep?.(name)
     if (fired || name !== target) return
     fired = true
     if (victim === owner.self) process.kill(process.pid, 'SIGKILL')
     else await owner.kill(victim)
   }
+}
+
+/**
+ * A trace of the steps for who looks where the time goes: one line of the debug log each, with a clock that all processes
+ * of a machine share. Undefined, and so without cost, at any other level.
+ */
+export function traceSteps(log: Log, level: LogLevel): FailpointOwner['onStep'] {
+  if (level !== 'debug') return undefined
+  return (step) => log.debug('step', { step, atMs: Number(process.hrtime.bigint()) / 1e6 })
 }

@@ -13,7 +13,7 @@ export {
   type RunCommandBody,
   type SignalName,
 } from './command.ts'
-export { describeIssues, parseConfig, SETTINGS, type Config, type SettingName } from './config.ts'
+export { describeIssues, parseConfig, SECRET_VARIABLES, SETTINGS, type Config, type SettingName } from './config.ts'
 export {
   dataPlaneHealth,
   fileOperation,
@@ -48,6 +48,7 @@ export {
   armFailpoint,
   FAILPOINTS,
   PROCESSES,
+  traceSteps,
   type Failpoint,
   type FailpointName,
   type ProcessName,
@@ -58,10 +59,12 @@ export { permit, signPermit, verifyPermit, type Permit } from './permit.ts'
 export { point, POINTS, recordStatus, type Point, type RecordStatus } from './points.ts'
 export { role, ROLES, type Principal, type Role } from './principal.ts'
 export {
+  auditChain,
   auditQuery,
   auditRecord,
   newRecord,
   signedHead,
+  type AuditChain,
   type AuditQuery,
   type AuditRecord,
   type NewRecord,

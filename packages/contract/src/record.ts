@@ -46,6 +46,17 @@ export const signedHead = z.strictObject({
 })
 export type SignedHead = z.infer<typeof signedHead>
 
+/** The evidence of a tenant on one node: each node has a recorder of its own, with a chain and a key of its own. */
+export const auditChain = z.strictObject({
+  node: z.string(),
+  url: z.string().describe('Where the node answers; its evidence is exported there.'),
+  /** The latest head that the node kept in the store. */
+  head: signedHead,
+  publicKey: z.string(),
+  seenAt: z.iso.datetime().describe('The last sign of life of the node; its start, if it has a store of its own.'),
+})
+export type AuditChain = z.infer<typeof auditChain>
+
 export const auditQuery = z.strictObject({
   agent: z.string().optional(),
   sandbox: z.string().optional(),

@@ -4,9 +4,9 @@ import type { ErrorCode } from './errors.ts'
 import { fileEntry } from './file.ts'
 import type { Point } from './points.ts'
 import { role, type Role } from './principal.ts'
-import { auditQuery, auditRecord, signedHead } from './record.ts'
+import { auditChain, auditQuery, auditRecord, signedHead } from './record.ts'
 import { createSandboxBody, extendSandboxBody, sandbox, sandboxState, terminateSandboxBody } from './sandbox.ts'
-import { agentId, commandId, name, sandboxId, sandboxPath } from './scalars.ts'
+import { agentId, commandId, name, plainText, sandboxId, sandboxPath } from './scalars.ts'
 
 /**
  * The one table of routes: server, OpenAPI, SDK and CLI help are made from it.
@@ -37,7 +37,7 @@ const AUDITORS: readonly Role[] = ['admin', 'auditor']
 
 const ofSandbox = z.strictObject({ id: sandboxId })
 const ofCommand = z.strictObject({ id: sandboxId, command: commandId })
-const cursor = z.string().max(64).optional()
+const cursor = plainText.max(64).optional()
 const pageLimit = z.coerce.number().int().min(1).max(200).default(50)
 const atPath = z.strictObject({ path: sandboxPath })
 const flag = z
@@ -51,6 +51,7 @@ const LIVE: readonly ErrorCode[] = [
   'sandbox_not_found',
   'sandbox_not_active',
   'sandbox_ended',
+  'wrong_node',
   'guest_lost',
   'data_plane_unavailable',
   'evidence_unavailable',
@@ -94,7 +95,7 @@ export const ROUTES = {
       state: sandboxState.or(z.literal('all')).optional(),
       agent: agentId.optional(),
       name: name.optional(),
-      label: z.string().max(256).optional().describe('key=value; give several separated by commas.'),
+      label: plainText.max(256).optional().describe('key=value; give several separated by commas.'),
       limit: pageLimit,
       cursor,
     }),
@@ -124,6 +125,7 @@ export const ROUTES = {
     errors: [
       'agent_not_found',
       'template_not_found',
+      'wrong_node',
       'capacity_exhausted',
       'isolation_unavailable',
       'start_failed',
@@ -153,7 +155,7 @@ export const ROUTES = {
     body: terminateSandboxBody,
     answers: 'json',
     response: sandbox,
-    errors: ['sandbox_not_found', 'data_plane_unavailable'],
+    errors: ['sandbox_not_found', 'wrong_node', 'data_plane_unavailable'],
     effect: 'sandbox.terminate',
   },
   runCommand: {
@@ -316,7 +318,7 @@ export const ROUTES = {
   auditEvents: {
     method: 'GET',
     path: '/v1/audit/events',
-    summary: 'Evidence of your tenant, newest first.',
+    summary: 'Evidence of your tenant on this node, newest first.',
     roles: AUDITORS,
     query: auditQuery,
     answers: 'json',
@@ -327,7 +329,8 @@ export const ROUTES = {
   auditExport: {
     method: 'GET',
     path: '/v1/audit/export',
-    summary: 'The whole chain of your tenant as NDJSON: records and signed heads, ending with a signed head.',
+    summary:
+      'The whole chain of your tenant on this node as NDJSON: records and signed heads, ending with a signed head.',
     roles: AUDITORS,
     answers: 'lines',
     errors: ['evidence_unavailable'],
@@ -341,6 +344,15 @@ export const ROUTES = {
     answers: 'json',
     response: z.strictObject({ head: signedHead, publicKey: z.string() }),
     errors: ['evidence_unavailable'],
+  },
+  auditChains: {
+    method: 'GET',
+    path: '/v1/audit/chains',
+    summary: 'The chains of your tenant on all nodes that share a store: where each is, and its latest head.',
+    roles: AUDITORS,
+    answers: 'json',
+    response: z.strictObject({ items: z.array(auditChain) }),
+    errors: [],
   },
   whoami: {
     method: 'GET',

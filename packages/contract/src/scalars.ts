@@ -14,15 +14,15 @@ export const sandboxId = z.string().regex(/^sbx_[0-9a-hjkmnp-tv-z]{26}$/, 'is no
 export const commandId = z.string().regex(/^cmd_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a command id')
 export const time = z.iso.datetime()
 
+/** PostgreSQL has no NUL in texts, and nobody needs one. */
+export const plainText = z.string().refine((text) => !text.includes('\0'), 'must not contain NUL')
+
 export const labels = z
-  .record(z.string().regex(/^[a-z0-9][a-z0-9._/-]{0,62}$/), z.string().max(BOUNDS.labelLength))
+  .record(z.string().regex(/^[a-z0-9][a-z0-9._/-]{0,62}$/), plainText.max(BOUNDS.labelLength))
   .refine((map) => Object.keys(map).length <= BOUNDS.labels, `at most ${BOUNDS.labels} labels`)
 
 export const envVars = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-    z.string().refine((text) => !text.includes('\0'), 'must not contain NUL'),
-  )
+  .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), plainText)
   .refine((map) => Object.keys(map).length <= BOUNDS.env, `at most ${BOUNDS.env} variables`)
   .refine((map) => JSON.stringify(map).length <= BOUNDS.envBytes, `at most ${BOUNDS.envBytes} bytes`)
 

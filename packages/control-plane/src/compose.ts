@@ -13,8 +13,11 @@ import type { Context } from './orchestration/context.ts'
 import { DataPlaneClient } from './orchestration/data-plane-client.ts'
 import { createLifecycle } from './orchestration/lifecycle-parts.ts'
 import { LocalCore } from './orchestration/local-core.ts'
+import { openNodeIdentity } from './orchestration/node-identity.ts'
+import { NodeLease } from './orchestration/node-lease.ts'
 import { Readiness } from './orchestration/readiness.ts'
 import { ControlPlane } from './serve.ts'
+import { describeNode } from './store/nodes.ts'
 import { openStore, type Store } from './store/store.ts'
 
 const STORE_FILE = 'airlock.db'
@@ -30,21 +33,25 @@ export interface Composed {
  */
 export async function compose(
   config: ProcessConfig,
-  host: { readonly log: Log; readonly failpoint: Failpoint },
+  host: { readonly log: Log; readonly failpoint: Failpoint; readonly onDisplaced: () => void },
 ): Promise<Composed> {
   process.umask(0o077)
-  const { store, permits, audit } = await actAs(config.drop ?? undefined, () => openOwnState(config, host.log))
-  const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock: systemClock })
+  const { store, permits, audit, node } = await actAs(config.drop ?? undefined, () => openOwnState(config, host.log))
+  const lease = new NodeLease({ store, node, ...host })
+  await lease.claim()
+  const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock: systemClock, node: node.id })
   await permits.publish(config.publicDir)
   const context: Context = {
-    ...host,
+    log: host.log,
+    failpoint: host.failpoint,
     store,
+    node,
     audit,
     permits,
     clock: systemClock,
     capacity: config.capacity,
     dataPlane: new DataPlaneClient(config.dataPlaneSocket),
-    readiness: new Readiness(),
+    readiness: new Readiness(lease),
     turns: new KeyedLock(),
   }
   const lifecycle = createLifecycle(context)
@@ -57,15 +64,19 @@ export async function compose(
     trustedProxy: config.trustedProxy,
   })
   const url = await api.listen(config.host, config.port)
+  await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))
   dropPrivileges(config.drop ?? undefined)
   const heads = new AuditHeads(context, audit)
-  return { controlPlane: new ControlPlane({ context, lifecycle, heads, api }), facts: { url, ...keys } }
+  return { controlPlane: new ControlPlane({ context, lifecycle, heads, api, lease }), facts: { url, ...keys } }
 }
 
 /** What is in directories of our own, which root must not follow links in. */
 async function openOwnState(config: ProcessConfig, log: Log) {
   return {
-    store: await openStore(join(config.stateDir, STORE_FILE)),
+    node: await openNodeIdentity(config.stateDir),
+    store: await openStore(
+      config.databaseUrl === null ? { file: join(config.stateDir, STORE_FILE) } : { url: config.databaseUrl },
+    ),
     permits: await openPermitDesk(config.stateDir),
     audit: new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log }),
   }

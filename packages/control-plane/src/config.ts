@@ -12,8 +12,12 @@ const processConfig = z.strictObject({
   dataPlaneSocket: absolute,
   recorderSocket: absolute,
   spillDir: absolute,
+  /** PostgreSQL, with its password; null keeps the store in a file. */
+  databaseUrl: z.string().nullable(),
   host: z.string().min(1),
   port: z.int().min(0).max(65_535),
+  /** Where callers reach this node; null when that is where it listens. */
+  advertiseUrl: z.string().nullable(),
   tlsCert: z.string().nullable(),
   tlsKey: z.string().nullable(),
   trustedProxy: z.boolean(),

@@ -1,4 +1,4 @@
-import { armFailpoint } from '@airlock/contract'
+import { armFailpoint, traceSteps } from '@airlock/contract'
 import { createLog, Supervised } from '@airlock/std'
 import { type Composed, compose } from './compose.ts'
 import { readConfig } from './config.ts'
@@ -10,10 +10,11 @@ const supervised = new Supervised(async (mode) => composed?.controlPlane.stop(mo
 const failpoint = armFailpoint(config.failpoint ?? undefined, {
   self: 'control-plane',
   kill: (victim) => supervised.kill(victim),
+  onStep: traceSteps(log, config.logLevel),
 })
 
 try {
-  composed = await compose(config, { log, failpoint })
+  composed = await compose(config, { log, failpoint, onDisplaced: () => process.exit(1) })
   await composed.controlPlane.start()
   supervised.ready({ ...composed.facts })
 } catch (error) {

@@ -5,6 +5,7 @@ import type { Api } from './api/server.ts'
 import type { AuditHeads } from './orchestration/audit-heads.ts'
 import type { Context } from './orchestration/context.ts'
 import type { Lifecycle } from './orchestration/lifecycle-parts.ts'
+import type { NodeLease } from './orchestration/node-lease.ts'
 import { endAll } from './orchestration/shutdown.ts'
 import { Sweep } from './orchestration/sweep.ts'
 
@@ -19,6 +20,7 @@ interface Parts {
   readonly lifecycle: Lifecycle
   readonly heads: AuditHeads
   readonly api: Api
+  readonly lease: NodeLease
 }
 
 /** The control plane from its first look at the world to its last word in the evidence. */
@@ -33,7 +35,8 @@ export class ControlPlane {
 
   /** Makes the store and the node agree, then serves. Until then every request is answered `not_ready`. */
   async start(): Promise<void> {
-    const { context, lifecycle, heads } = this.#parts
+    const { context, lifecycle, heads, lease } = this.#parts
+    lease.start()
     await patiently(() => heads.check())
     await patiently(() => context.audit.require(record('server.start')))
     await lifecycle.receipts.payOwed()
@@ -44,7 +47,7 @@ export class ControlPlane {
 
   /** `end` ends every sandbox; `leave` leaves them to be found again. */
   async stop(mode: StopMode): Promise<void> {
-    const { context, lifecycle, heads, api } = this.#parts
+    const { context, lifecycle, heads, api, lease } = this.#parts
     context.readiness.stop()
     await this.#sweep.stop()
     if (mode === 'end') await endAll(context, lifecycle, AbortSignal.timeout(END_ALL_MS))
@@ -56,6 +59,7 @@ export class ControlPlane {
     await context.audit.flush(FLUSH_MS)
     await heads.keep()
     context.dataPlane.close()
+    await lease.release()
     await context.store.close()
   }
 }

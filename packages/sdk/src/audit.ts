@@ -1,11 +1,12 @@
-import type { AuditQuery, AuditRecord, SignedHead } from '@airlock/contract'
 import { AirlockError } from './errors.ts'
+import type { AuditChain, AuditQuery, AuditRecord, SignedHead } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 /** The evidence of the caller's tenant. Needs a key that may read it. */
 export class Audit {
   readonly #transport: Transport
 
+  /** @internal */
   constructor(transport: Transport) {
     this.#transport = transport
   }
@@ -27,6 +28,11 @@ export class Audit {
       signal?.throwIfAborted()
       throw new AirlockError('server_unreachable', 'The connection broke before the whole chain was here.', { cause })
     }
+  }
+
+  /** The chains of all nodes that share a store: where each is exported, and its latest head that the store has. */
+  async chains(signal?: AbortSignal): Promise<readonly AuditChain[]> {
+    return (await this.#transport.json('auditChains', { signal })).items
   }
 
   /** Signed now: kept elsewhere, it shows a later truncation. */

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { Airlock, AirlockError, outputBytes, type Sandbox } from './index.ts'
+import { Transport } from './transport.ts'
 
 let api: TestApi
 let airlock: Airlock
@@ -106,6 +107,60 @@ describe('commands', () => {
     expect(cuts).toBe(3)
     expect(result.stdout).toBe([1, 2, 3, 4, 5, 6].map((digit) => String(digit).repeat(3000)).join(''))
   })
+
+  it('goes on when the server asks for patience in the middle, and fails when there is nothing to wait for', async () => {
+    const saying = (code: string): Airlock => {
+      let said = false
+      const interrupting: typeof fetch = async (input, init) => {
+        const response = await fetch(input, init)
+        if (response.headers.get('content-type') !== 'text/event-stream' || said) return response
+        said = true
+        const error = { event: 'error', error: { code, message: 'told', hint: '' } }
+        return new Response(ReadableStream.from(interrupted(response.body, error)), response)
+      }
+      return new Airlock({ url: api.url, apiKey: KEYS.developer, fetch: interrupting })
+    }
+    const run = async (airlock: Airlock): Promise<unknown> =>
+      (await airlock.sandboxes.get(sandbox.id)).run({ shell: 'echo one; sleep 0.2; echo two' })
+    expect(await run(saying('data_plane_unavailable'))).toMatchObject({ stdout: 'one\ntwo\n', exitCode: 0 })
+    await expect(run(saying('guest_lost'))).rejects.toMatchObject({ code: 'guest_lost', message: 'told' })
+  })
+})
+
+describe('time', () => {
+  afterEach(() => vi.useRealTimers())
+
+  /** The clock jumps, timers stay real: the first stream breaks `afterMs` later; `again` answers for the next ones. */
+  const breaking = (afterMs: number, again: typeof fetch): Airlock => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    let broke = false
+    const broken: typeof fetch = async (input, init) => {
+      const response = await (broke ? again(input, init) : fetch(input, init))
+      if (response.headers.get('content-type') !== 'text/event-stream' || broke) return response
+      broke = true
+      return new Response(ReadableStream.from(brokenOff(response.body, afterMs)), response)
+    }
+    return new Airlock({ url: api.url, apiKey: KEYS.developer, fetch: broken })
+  }
+  const run = async (airlock: Airlock): Promise<unknown> => {
+    const command = await (await airlock.sandboxes.get(sandbox.id)).start({ shell: 'sleep 0.3; echo late' })
+    return command.wait()
+  }
+
+  it('does not count while a command says nothing', async () => {
+    expect(await run(breaking(600_000, fetch))).toMatchObject({ stdout: 'late\n', exitCode: 0 })
+  })
+
+  it('ends the attempts to go on with a stream', async () => {
+    const never = async (): Promise<Response> => {
+      vi.setSystemTime(Date.now() + 61_000)
+      return Response.json({ error: { code: 'not_ready', message: '', hint: '' } }, { status: 503 })
+    }
+    await expect(run(breaking(0, never))).rejects.toMatchObject({
+      code: 'server_unreachable',
+      message: 'The stream broke and could not be resumed.',
+    })
+  })
 })
 
 describe('files', () => {
@@ -177,7 +232,7 @@ describe('retries', () => {
       fetch: async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
         state.calls++
         if (state.calls > times) return fetch(input, init)
-        if (code === 'ECONNREFUSED') throw new TypeError('fetch failed', { cause: { code } })
+        if (code.startsWith('E')) throw new TypeError('fetch failed', { cause: { code } })
         return Response.json({ error: { code, message: '', hint: '' } }, { status: 503 })
       },
     }
@@ -202,6 +257,35 @@ describe('retries', () => {
     await expect(make(forever).whoami()).rejects.toMatchObject({ code: 'not_ready' })
     expect([effect.calls, forever.calls]).toEqual([1, 3])
   })
+
+  it('asks again after a broken connection only what the server may see twice', async () => {
+    const using = (given: { fetch: typeof fetch }): Airlock =>
+      new Airlock({ url: api.url, apiKey: KEYS.developer, fetch: given.fetch })
+    const read = refusing(1, 'ECONNRESET')
+    await using(read).sandboxes.get(sandbox.id)
+    const named = refusing(1, 'ECONNRESET')
+    await (await using(named).sandboxes.getOrCreate('again')).terminate()
+    expect([read.calls, named.calls]).toEqual([2, 3])
+    const created = refusing(1, 'ECONNRESET')
+    await expect(using(created).sandboxes.create()).rejects.toMatchObject({ code: 'server_unreachable' })
+    expect(created.calls).toBe(1)
+  })
+
+  it('never repeats a stream, of which nothing is left to send', async () => {
+    async function* once(): AsyncGenerator<Uint8Array> {
+      yield new TextEncoder().encode('once')
+    }
+    const call = { params: { id: sandbox.id }, query: { path: 'streamed' } }
+    const stream = refusing(1, 'ECONNREFUSED')
+    const whole = refusing(1, 'ECONNREFUSED')
+    const over = ({ fetch }: { fetch: typeof globalThis.fetch }): Transport =>
+      new Transport({ url: api.url, apiKey: KEYS.developer, fetch })
+    await expect(over(stream).send('writeFile', { ...call, bytes: once() })).rejects.toMatchObject({
+      code: 'server_unreachable',
+    })
+    expect(await over(whole).json('writeFile', { ...call, bytes: 'whole' })).toMatchObject({ bytes: 5 })
+    expect([stream.calls, whole.calls]).toEqual([1, 2])
+  })
 })
 
 /** The beginning of a body, then a broken connection. */
@@ -219,4 +303,27 @@ function cutAfter(body: ReadableStream<Uint8Array> | null, bytes: number): Reada
       controller.error(new TypeError('terminated'))
     },
   })
+}
+
+/** The first words of a body, then time that passes, then a broken connection. */
+async function* brokenOff(body: ReadableStream<Uint8Array> | null, afterMs: number): AsyncGenerator<Uint8Array> {
+  let text = ''
+  for await (const chunk of body ?? []) {
+    yield chunk
+    text += new TextDecoder().decode(chunk)
+    if (/event: started\n.*\n\n/.test(text)) break
+  }
+  vi.setSystemTime(Date.now() + afterMs)
+  throw new TypeError('terminated')
+}
+
+/** The whole events of a body up to its first output, then one of our own. */
+async function* interrupted(body: ReadableStream<Uint8Array> | null, event: object): AsyncGenerator<Uint8Array> {
+  let text = ''
+  for await (const chunk of body ?? []) {
+    text += new TextDecoder().decode(chunk)
+    if (/event: output\n.*\n\n/.test(text)) break
+  }
+  const whole = text.slice(0, text.lastIndexOf('\n\n') + 2)
+  yield new TextEncoder().encode(`${whole}event: error\ndata: ${JSON.stringify(event)}\n\n`)
 }

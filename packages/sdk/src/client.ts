@@ -1,5 +1,5 @@
-import type { RouteOutput, SandboxState } from '@airlock/contract'
 import { Audit } from './audit.ts'
+import type { Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
 import { Sandbox, type CreateOptions } from './sandbox.ts'
 import { Transport, type TransportOptions } from './transport.ts'
 
@@ -38,7 +38,7 @@ export class Airlock {
   }
 
   /** Who the server takes us for. */
-  async whoami(signal?: AbortSignal): Promise<RouteOutput<'whoami'>> {
+  async whoami(signal?: AbortSignal): Promise<Identity> {
     return this.#transport.json('whoami', { signal })
   }
 }
@@ -46,6 +46,7 @@ export class Airlock {
 export class Sandboxes {
   readonly #transport: Transport
 
+  /** @internal */
   constructor(transport: Transport) {
     this.#transport = transport
   }
@@ -75,7 +76,7 @@ export class Sandboxes {
     return { items: page.items.map((data) => this.#handle(data)), nextCursor: page.nextCursor }
   }
 
-  #handle(data: RouteOutput<'getSandbox'>): Sandbox {
+  #handle(data: SandboxData): Sandbox {
     return new Sandbox(this.#transport, data)
   }
 }

@@ -1,11 +1,13 @@
-import type { Command, CommandEvent, CommandResult, SignalName } from '@airlock/contract'
 import { AirlockError, toError } from './errors.ts'
+import type { Command, CommandEvent, CommandResult, SignalName } from './nouns.ts'
 import { parseServerEvents } from './sse.ts'
 import { pause, type Bytes, type Transport } from './transport.ts'
 
-/** Attempts in a row to go on with a stream that broke; together they outlast a restart of the server. */
-const RESUMES = 6
-const RESUME_MS = 200
+/** How long a stream that broke is tried again in vain: longer than a restart of the server on a busy machine. */
+const RESUME_LIMIT_MS = 60_000
+/** A connection that lasted this long was alive even if the command said nothing: comments come every 15 seconds. */
+const ALIVE_MS = 20_000
+const RESUME_MS = { first: 200, most: 2_000 }
 
 export interface CommandOptions {
   readonly cwd?: string
@@ -27,6 +29,7 @@ export class RunningCommand implements AsyncIterable<CommandEvent> {
   readonly sandbox: string
   readonly #transport: Transport
 
+  /** @internal */
   constructor(transport: Transport, of: { readonly id: string; readonly sandbox: string }) {
     this.#transport = transport
     this.id = of.id
@@ -92,7 +95,10 @@ export class RunningCommand implements AsyncIterable<CommandEvent> {
   }
 }
 
-/** Runs a command over one connection. When that breaks, goes on with the output route where it was. */
+/**
+ * Runs a command over one connection. When that breaks, goes on with the output route where it was.
+ * @internal
+ */
 export async function* streamCommand(
   transport: Transport,
   sandbox: string,
@@ -112,7 +118,7 @@ export async function* streamCommand(
 /** The bytes of an output event, whichever way they came. */
 export function outputBytes(event: Extract<CommandEvent, { event: 'output' }>): Uint8Array {
   if (event.base64 === undefined) return new TextEncoder().encode(event.text ?? '')
-  return Uint8Array.from(atob(event.base64), (char) => char.codePointAt(0) ?? 0)
+  return new Uint8Array(Buffer.from(event.base64, 'base64'))
 }
 
 export async function collectResult(events: AsyncIterable<CommandEvent>): Promise<CommandResult> {
@@ -142,15 +148,21 @@ async function* followCommand(
 ): AsyncGenerator<CommandEvent> {
   const { signal } = options
   const progress: Progress = { from: options.from ?? 0, command: options.resumes, ended: false }
-  for (let idle = 0; idle < RESUMES; idle++) {
-    if (idle > 0) await pause(RESUME_MS * 2 ** (idle - 1), signal)
-    const before = progress.from
+  let vainSince = Date.now()
+  let pauseMs = RESUME_MS.first
+  for (;;) {
+    const { from: before } = progress
     const response = await openOutput(transport, params, { progress, signal })
-    if (response) yield* eventsOf(response, progress, signal)
+    const opened = Date.now()
+    const how = response ? yield* eventsOf(response, progress, signal) : 'refused'
     if (progress.ended) return
-    if (progress.from > before) idle = 0
+    const wasAlive = progress.from > before || (how === 'broken' && Date.now() - opened > ALIVE_MS)
+    if (wasAlive) vainSince = Date.now()
+    pauseMs = wasAlive ? RESUME_MS.first : Math.min(pauseMs * 2, RESUME_MS.most)
+    if (Date.now() - vainSince > RESUME_LIMIT_MS)
+      throw new AirlockError('server_unreachable', 'The stream broke and could not be resumed.')
+    await pause(pauseMs, signal)
   }
-  throw new AirlockError('server_unreachable', 'The stream broke and could not be resumed.')
 }
 
 /** Undefined when a stream that was already there could not be resumed now, but maybe soon. */
@@ -169,20 +181,24 @@ async function openOutput(
   }
 }
 
-/** Ends quietly where the connection breaks: `progress` says whether that was the end of the command. */
+/** Ends quietly where the stream breaks, or the server asks for patience: `progress` says whether the command ended. */
 async function* eventsOf(
   response: Response,
   progress: Progress,
   signal: AbortSignal | undefined,
-): AsyncGenerator<CommandEvent> {
+): AsyncGenerator<CommandEvent, 'broken' | 'refused'> {
   for await (const { id, data } of parseServerEvents(chunksOf(response, signal))) {
     const event = parseEvent(data)
-    if (event.event === 'error' && event.error.code === 'not_ready') return
-    if (event.event === 'error') throw toError(event.error)
+    if (event.event === 'error') {
+      const error = toError(event.error)
+      if (error.retryable) return 'refused'
+      throw error
+    }
     if (event.event === 'started' && progress.command !== undefined) continue
     advance(progress, event, id)
     yield event
   }
+  return 'broken'
 }
 
 function advance(progress: Progress, event: CommandEvent, id: string | undefined): void {

@@ -26,8 +26,12 @@ export function resolveConfig(options: ConfigOptions = {}): ClientConfig {
   const given = options.apiKey ?? nonEmpty(process.env['AIRLOCK_API_KEY'])
   if (given !== undefined) return { url: url.href, apiKey: given.trim(), noKey: '' }
   // The keys beside the state are for the server on this machine: another one must not get to see them.
-  if (!LOOPBACK.has(url.hostname)) return { url: url.href, apiKey: undefined, noKey: 'Set AIRLOCK_API_KEY.' }
+  if (!isOnThisMachine(url)) return { url: url.href, apiKey: undefined, noKey: 'Set AIRLOCK_API_KEY.' }
   return { url: url.href, ...findKey(options.role ?? 'developer') }
+}
+
+export function isOnThisMachine(url: URL): boolean {
+  return LOOPBACK.has(url.hostname)
 }
 
 /** Where a server on this machine may keep its state, the likeliest first. One that was named is the only one. */

@@ -1,5 +1,5 @@
-import type { FileEntry } from '@airlock/contract'
 import { AirlockError } from './errors.ts'
+import type { FileEntry } from './nouns.ts'
 import type { Bytes, Transport } from './transport.ts'
 
 export interface FileListing {
@@ -17,6 +17,7 @@ export class SandboxFiles {
   readonly #transport: Transport
   readonly #sandbox: string
 
+  /** @internal */
   constructor(transport: Transport, sandbox: string) {
     this.#transport = transport
     this.#sandbox = sandbox

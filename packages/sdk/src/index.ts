@@ -7,11 +7,15 @@ export type { FileListing, SandboxFiles } from './files.ts'
 export type { CreateOptions, Sandbox } from './sandbox.ts'
 export type { Bytes, TransportOptions } from './transport.ts'
 export type {
+  AuditQuery,
   AuditRecord,
   Command,
   CommandEvent,
   CommandResult,
   FileEntry,
+  Identity,
+  Sandbox as SandboxData,
+  SandboxState,
   SignalName,
   SignedHead,
-} from '@airlock/contract'
+} from './nouns.ts'

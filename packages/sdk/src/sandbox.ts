@@ -1,6 +1,6 @@
-import type { Command, CommandEvent, CommandResult, CreateSandboxBody, Sandbox as SandboxData } from '@airlock/contract'
 import { collectResult, RunningCommand, streamCommand, type CommandLine, type CommandOptions } from './command.ts'
 import { SandboxFiles } from './files.ts'
+import type { Command, CommandEvent, CommandResult, CreateSandboxBody, Sandbox as SandboxData } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
@@ -12,6 +12,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #transport: Transport
   #data: SandboxData
 
+  /** @internal */
   constructor(transport: Transport, data: SandboxData) {
     this.#transport = transport
     this.#data = data

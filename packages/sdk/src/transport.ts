@@ -1,5 +1,5 @@
 import type { RouteName, RouteOutput } from '@airlock/contract'
-import { resolveConfig, type ClientConfig, type ConfigOptions } from './config.ts'
+import { isOnThisMachine, resolveConfig, type ClientConfig, type ConfigOptions } from './config.ts'
 import { AirlockError, parseErrorAnswer } from './errors.ts'
 import { ROUTE_TABLE } from './route-table.ts'
 
@@ -26,7 +26,10 @@ const MAX_RETRY_AFTER_S = 5
 /** Asking these twice has the effect of asking once. */
 const IDEMPOTENT: ReadonlySet<RouteName> = new Set(['getOrCreateSandbox', 'terminateSandbox'])
 
-/** Speaks HTTP for the rest of the SDK: addresses, keys, errors, and the retries that cannot do harm. */
+/**
+ * Speaks HTTP for the rest of the SDK: addresses, keys, errors, and the retries that cannot do harm.
+ * @internal
+ */
 export class Transport {
   readonly #config: ClientConfig
   readonly #fetch: typeof globalThis.fetch
@@ -84,11 +87,25 @@ export class Transport {
   }
 
   #unreachable(cause: unknown): Failure {
-    const nothingSent = isRefused(cause)
-    const { origin } = new URL(this.#config.url)
-    const message = nothingSent ? `No Airlock server answers at ${origin}.` : `The connection to ${origin} broke.`
-    return { error: new AirlockError('server_unreachable', message, { cause }), nothingSent }
+    const url = new URL(this.#config.url)
+    const nothingSent = isCausedBy(cause, REFUSED)
+    const { message, hint } = describeBroken(url, cause)
+    return { error: new AirlockError('server_unreachable', message, { cause, hint }), nothingSent }
   }
+}
+
+const REFUSED = /^ECONNREFUSED$/
+const UNTRUSTED = /^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT|SELF_SIGNED_|UNABLE_TO_)/
+
+function describeBroken(url: URL, cause: unknown): { readonly message: string; readonly hint: string } {
+  if (isCausedBy(cause, UNTRUSTED))
+    return {
+      message: `The certificate of ${url.origin} is not trusted.`,
+      hint: 'Set NODE_EXTRA_CA_CERTS to a PEM file with the authority that issued it.',
+    }
+  const hint = isOnThisMachine(url) ? 'Start one with "npm start".' : 'Check AIRLOCK_URL, and that the server runs.'
+  if (isCausedBy(cause, REFUSED)) return { message: `No Airlock server answers at ${url.origin}.`, hint }
+  return { message: `The connection to ${url.origin} broke.`, hint }
 }
 
 interface Failure {
@@ -152,11 +169,11 @@ function parseJsonAnswer<N extends RouteName>(text: string): RouteOutput<N> {
   }
 }
 
-function isRefused(cause: unknown): boolean {
+function isCausedBy(cause: unknown, codes: RegExp): boolean {
   if (typeof cause !== 'object' || cause === null) return false
-  if ('code' in cause && cause.code === 'ECONNREFUSED') return true
-  if ('errors' in cause && Array.isArray(cause.errors)) return cause.errors.every(isRefused)
-  return 'cause' in cause && isRefused(cause.cause)
+  if ('code' in cause && typeof cause.code === 'string' && codes.test(cause.code)) return true
+  if ('errors' in cause && Array.isArray(cause.errors)) return cause.errors.every((error) => isCausedBy(error, codes))
+  return 'cause' in cause && isCausedBy(cause.cause, codes)
 }
 
 /** Waits; throws the signal's reason when it aborts. */

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { AirlockError } from '@airlock/contract'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { childEnvironment, loadSettings } from './config.ts'
+import { processTable } from './processes.ts'
 
 let directory: string
 beforeEach(() => {
@@ -28,6 +29,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
     },
     stateDir: directory,
     runtimeDir: `${directory}/run`,
+    databaseUrl: null,
   })
 })
 
@@ -53,6 +55,21 @@ it('fails closed when the API would be reachable without TLS', () => {
   )
   expect(load({ AIRLOCK_HOST: '0.0.0.0', AIRLOCK_TRUSTED_PROXY: 'true' }).config.host).toBe('0.0.0.0')
   expect(load({ AIRLOCK_HOST: '127.0.0.53' }).config.host).toBe('127.0.0.53')
+})
+
+it('takes the database from DATABASE_URL alone, and does not repeat what it does not understand', () => {
+  expect(load({ DATABASE_URL: 'postgres://u:p@h/d' }).databaseUrl).toBe('postgres://u:p@h/d')
+  for (const url of ['', 'mysql://u:secret@h/d', 'u:secret@h'])
+    expect(() => load({ DATABASE_URL: url })).toThrow(
+      invalid('DATABASE_URL must begin with postgres:// or postgresql://.'),
+    )
+  expect(() => load({ AIRLOCK_DATABASE_URL: 'postgres://u:p@h/d' })).toThrow('database_url')
+})
+
+it('gives the database to the control plane alone', () => {
+  const stages = processTable(load({ DATABASE_URL: 'postgres://u:secret@h/d' }))
+  const told = stages.flat().filter((one) => JSON.stringify(childEnvironment({}, one.settings)).includes('secret'))
+  expect(told.map((one) => one.name)).toEqual(['control-plane'])
 })
 
 it('gives a child an allowlist of the environment and its settings', () => {

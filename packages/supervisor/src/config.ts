@@ -11,6 +11,8 @@ export interface Settings {
   readonly stateDir: string
   /** R of the layout: sockets and whatever dies with the machine. */
   readonly runtimeDir: string
+  /** Holds a password: for the control plane alone, and never printed. */
+  readonly databaseUrl: string | null
 }
 
 const ROOT_STATE = '/var/lib/airlock'
@@ -31,6 +33,7 @@ export function loadSettings(env: Environment, cwd: string): Settings {
     config: { ...config, tls_cert: absolute(config.tls_cert, cwd), tls_key: absolute(config.tls_key, cwd) },
     stateDir: config.home ?? ROOT_STATE,
     runtimeDir: config.home === undefined ? ROOT_RUNTIME : join(config.home, 'run'),
+    databaseUrl: readDatabaseUrl(env),
   }
 }
 
@@ -51,6 +54,14 @@ function readConfigFile(env: Environment, cwd: string): Record<string, unknown> 
   } catch (cause) {
     throw new AirlockError('config_invalid', `${path} cannot be read as TOML: ${firstLine(cause)}.`, { cause })
   }
+}
+
+/** Fails closed: what is set but not understood must not mean SQLite. The value is not repeated. */
+function readDatabaseUrl(env: Environment): string | null {
+  const url = env['DATABASE_URL']
+  if (url === undefined) return null
+  if (/^postgres(?:ql)?:\/\/./.test(url)) return url
+  throw new AirlockError('config_invalid', 'DATABASE_URL must begin with postgres:// or postgresql://.')
 }
 
 /** Keys travel in every request, so beyond loopback they need TLS: ours, or that of a proxy in front of us. */

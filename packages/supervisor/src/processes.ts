@@ -62,11 +62,12 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     recorderSocket: recorderSocket(runtimeDir, 'data-plane'),
     spillDir: join(runtimeDir, 'spill', 'data-plane'),
     runtime: config.runtime,
+    cgroup: config.cgroup ?? null,
     capacity: config.capacity,
   }
 }
 
-function controlPlane({ stateDir, runtimeDir }: Settings, config: Config) {
+function controlPlane({ stateDir, runtimeDir, databaseUrl }: Settings, config: Config) {
   return {
     stateDir: join(stateDir, 'control-plane'),
     publicDir: join(stateDir, 'public'),
@@ -74,8 +75,10 @@ function controlPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     dataPlaneSocket: join(runtimeDir, 'data-plane.sock'),
     recorderSocket: recorderSocket(runtimeDir, 'control-plane'),
     spillDir: join(runtimeDir, 'spill', 'control-plane'),
+    databaseUrl,
     host: config.host,
     port: config.port,
+    advertiseUrl: config.advertise_url ?? null,
     tlsCert: config.tls_cert ?? null,
     tlsKey: config.tls_key ?? null,
     trustedProxy: config.trusted_proxy,

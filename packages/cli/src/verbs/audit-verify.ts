@@ -1,4 +1,4 @@
-import type { Broken, Verified } from '@airlock/audit'
+import type { Broken, Verified } from '@airlock/audit/verify'
 import { Airlock, AirlockError, stateDirectories, type SignedHead } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { createReadStream, readFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ interface Key {
 
 async function verify(context: Context, file: string | undefined, options: Options): Promise<Verified | Broken> {
   const { terminal } = context
-  const { verifyExport } = await import('@airlock/audit')
+  const { verifyExport } = await import('@airlock/audit/verify')
   const key = await findKey(context, file, options)
   const head = options.head === undefined ? undefined : parseHead(readFileSync(options.head, 'utf8'))
   const verdict = await withProgress(

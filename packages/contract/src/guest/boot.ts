@@ -1,5 +1,5 @@
 /**
- * What the guest is started with: one JSON argument of `node guest.mjs`. Nothing in it is secret, for user code may be
+ * What the guest is started with: one JSON argument of `node guest.cjs`. Nothing in it is secret, for user code may be
  * able to read it (G4).
  */
 export interface GuestBoot {
@@ -31,7 +31,7 @@ export const INSIDE = {
   /** Read-only: our Node and the guest. */
   program: '/opt/airlock',
   node: '/opt/airlock/bin/node',
-  guest: '/opt/airlock/guest.mjs',
+  guest: '/opt/airlock/guest.cjs',
   /** tmpfs, 0700, the namespace's root: user code cannot enter. */
   private: '/run/guest',
   controlDir: '/run/guest/control',

@@ -12,7 +12,7 @@ let dir: string
 let store: Store
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-admit-'))
-  store = await openStore(join(dir, 'airlock.db'))
+  store = await openStore({ file: join(dir, 'airlock.db') })
   await store.query((db) => insertTenantIfAbsent(db, { id: 'default', createdAt: 1 }))
 })
 afterEach(async () => {

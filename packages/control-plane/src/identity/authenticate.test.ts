@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { NewRecord } from '@airlock/contract'
@@ -16,7 +16,7 @@ const clock = { now: () => now }
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-identity-'))
-  store = await openStore(join(dir, 'airlock.db'))
+  store = await openStore({ file: join(dir, 'airlock.db') })
   now = 1_000_000
   notes = []
   const audit = { require: async () => {}, note: (record: NewRecord) => void notes.push(record), flush: async () => {} }
@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-const firstStart = () => prepareFirstStart(store, { keysDir: dir, clock })
+const firstStart = () => prepareFirstStart(store, { keysDir: dir, clock, node: 'here' })
 const header = (path: string) => `Bearer ${readFileSync(path, 'utf8').trim()}`
 const refusal = async (authorization: string | undefined) =>
   authenticator.authenticate(authorization, 'req_1').catch((error: unknown) => error)
@@ -48,6 +48,15 @@ describe('the first start', () => {
     })
     expect((await authenticator.authenticate(header(adminKey), 'req_1')).role).toBe('admin')
     expect(notes).toEqual([])
+  })
+
+  it('of another node on the same store leaves the keys of the first alone', async () => {
+    const { developerKey, adminKey } = await firstStart()
+    const other = join(dir, 'other')
+    mkdirSync(other)
+    const keys = await prepareFirstStart(store, { keysDir: other, clock, node: 'there' })
+    for (const path of [developerKey, adminKey, keys.developerKey, keys.adminKey])
+      expect(await authenticator.authenticate(header(path), 'req_1')).toMatchObject({ tenant: 'default' })
   })
 
   it('leaves keys alone that are there and good', async () => {

@@ -9,7 +9,7 @@ import { mintApiKey, parseApiKey, refuseApiKey } from './api-keys.ts'
 
 const TENANT = 'default'
 const AGENT = 'default'
-const PURPOSES = ['developer', 'admin'] as const
+const ROLES = ['developer', 'admin'] as const
 
 export interface KeyFiles {
   readonly developerKey: string
@@ -18,9 +18,13 @@ export interface KeyFiles {
 
 /**
  * The tenant, the agent and the two keys that a fresh installation has. Idempotent: keys that are there and good stay.
- * A key file that is missing, or that the store does not accept, is replaced, and what it was before is revoked.
+ * A key file that is missing, or that the store does not accept, is replaced, and what it was before is revoked. Each
+ * node has its own: one that starts for the first time leaves those of the others alone.
  */
-export async function prepareFirstStart(store: Store, options: { keysDir: string; clock: Clock }): Promise<KeyFiles> {
+export async function prepareFirstStart(
+  store: Store,
+  options: { readonly keysDir: string; readonly clock: Clock; readonly node: string },
+): Promise<KeyFiles> {
   const now = options.clock.now()
   await store.transaction(async (db) => {
     await insertTenantIfAbsent(db, { id: TENANT, createdAt: now })
@@ -33,9 +37,10 @@ export async function prepareFirstStart(store: Store, options: { keysDir: string
       createdAt: now,
     })
   })
-  const file = (purpose: string) => join(options.keysDir, `${purpose}.key`)
-  for (const purpose of PURPOSES)
-    if (!(await isGood(store, file(purpose), now))) await replaceKey(store, { purpose, path: file(purpose), now })
+  const file = (role: string) => join(options.keysDir, `${role}.key`)
+  for (const role of ROLES)
+    if (!(await isGood(store, file(role), now)))
+      await replaceKey(store, { role, purpose: `${role}@${options.node}`, path: file(role), now })
   return { developerKey: file('developer'), adminKey: file('admin') }
 }
 
@@ -53,11 +58,16 @@ async function isGood(store: Store, path: string, now: number): Promise<boolean>
 /** The row comes first: after a crash in between the file is missing and the next start replaces both. */
 async function replaceKey(
   store: Store,
-  key: { readonly purpose: (typeof PURPOSES)[number]; readonly path: string; readonly now: number },
+  key: {
+    readonly role: (typeof ROLES)[number]
+    readonly purpose: string
+    readonly path: string
+    readonly now: number
+  },
 ): Promise<void> {
   const { text, row } = mintApiKey({
     tenant: TENANT,
-    role: key.purpose,
+    role: key.role,
     agents: null,
     purpose: key.purpose,
     createdAt: key.now,

@@ -63,7 +63,8 @@ export class Activity {
     const use = {
       lastActiveAt: now,
       expiresAt: Math.min(Math.max(known.expiresAt, now + ttlMs), sandbox.endsAt),
-      writtenAt: this.#uses.get(sandbox.id)?.writtenAt ?? 0,
+      // The row was read from the store: what it says is written.
+      writtenAt: this.#uses.get(sandbox.id)?.writtenAt ?? sandbox.lastActiveAt,
       isWritten: false,
     }
     this.#uses.set(sandbox.id, use)

@@ -1,64 +1,86 @@
 import type { EvidenceReader } from '@airlock/audit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { putAuditHead, findAuditHead } from '../store/audit-heads.ts'
+import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { AuditHeads } from './audit-heads.ts'
 import { TestRecorder } from './testing/recorder.ts'
 import { aSandbox, CALLER, World } from './testing/world.ts'
 
-let recorder: TestRecorder
-let world: World
-let evidence: EvidenceReader
-let heads: AuditHeads
-beforeAll(async () => (recorder = await TestRecorder.start()))
-beforeEach(async () => {
-  world = await World.make(recorder)
-  evidence = recorder.client('reader')
-  heads = new AuditHeads(world.context, evidence)
-  await world.lifecycle.creation.create(CALLER, aSandbox())
-})
-afterEach(() => world.close())
-afterAll(() => recorder.stop())
+for (const dialect of DIALECTS)
+  describe(dialect.name, dialect.options, () => {
+    let stores: TestStores
+    let recorder: TestRecorder
+    let world: World
+    let evidence: EvidenceReader
+    let heads: AuditHeads
+    beforeAll(async () => {
+      stores = await dialect.start()
+      recorder = await TestRecorder.start()
+    })
+    beforeEach(async () => {
+      world = await World.make(recorder, { place: await stores.make() })
+      evidence = recorder.client('reader')
+      heads = new AuditHeads(world.context, evidence)
+      await world.lifecycle.creation.create(CALLER, aSandbox())
+    })
+    afterEach(() => world?.close())
+    afterAll(async () => {
+      await recorder?.stop()
+      await stores?.stop()
+    })
 
-const stored = () => world.store.query((db) => findAuditHead(db, 'default'))
-const put = async (change: { readonly seq?: number; readonly hash?: string }) => {
-  const { head } = await evidence.head('default')
-  await world.store.query((db) => putAuditHead(db, { ...head, ...change }, 1))
-}
+    const stored = () => world.store.query((db) => findAuditHead(db, { tenant: 'default', node: 'here' }))
+    const put = async (change: { readonly seq?: number; readonly hash?: string }) => {
+      const { head } = await evidence.head('default')
+      await world.store.query((db) => putAuditHead(db, { ...head, ...change }, { node: 'here', storedAt: 1 }))
+    }
 
-describe('the heads of the evidence', () => {
-  it('are kept in the store', async () => {
-    await heads.keep()
-    const { head } = await evidence.head('default')
-    expect(await stored()).toMatchObject({ tenant: 'default', seq: head.seq, hash: head.hash })
+    describe('the heads of the evidence', () => {
+      it('are kept in the store', async () => {
+        await heads.keep()
+        const { head } = await evidence.head('default')
+        expect(await stored()).toMatchObject({ tenant: 'default', seq: head.seq, hash: head.hash })
+      })
+
+      it('are not kept by a server that is not this node any more', async () => {
+        const node = { ...world.node, holder: 'a copy' }
+        await new AuditHeads({ ...world.context, node }, evidence).keep()
+        expect(await stored()).toBeUndefined()
+      })
+
+      it('are good when the chain is as long, or longer', async () => {
+        await heads.keep()
+        await heads.check()
+        await world.lifecycle.creation.create(CALLER, aSandbox())
+        await heads.check()
+        expect(world.context.readiness.reason).toBeUndefined()
+      })
+
+      it.each([
+        ['lost its end', { seq: 1_000_000 }],
+        ['was written anew', { hash: '0'.repeat(64) }],
+      ])(
+        'show that a chain %s: fails closed, nothing is granted, sandboxes can still be ended',
+        async (_how, change) => {
+          const { id } = await world.lifecycle.creation.create(CALLER, aSandbox())
+          await put(change)
+          await heads.check()
+          expect(world.context.readiness.reason).toBe('evidence_broken')
+          await expect(world.lifecycle.creation.create(CALLER, aSandbox())).rejects.toMatchObject({
+            code: 'evidence_broken',
+          })
+          await heads.keep()
+          expect(world.context.readiness.reason).toBe('evidence_broken')
+          const end = { reason: 'terminated', actor: 'system' } as const
+          expect(await world.lifecycle.termination.terminate(id, end)).toMatchObject({ state: 'stopped' })
+        },
+      )
+
+      it('show that an older part of a chain was written anew', async () => {
+        await put({ hash: '1'.repeat(64) })
+        await world.lifecycle.creation.create(CALLER, aSandbox())
+        await heads.check()
+        expect(world.context.readiness.reason).toBe('evidence_broken')
+      })
+    })
   })
-
-  it('are good when the chain is as long, or longer', async () => {
-    await heads.keep()
-    await heads.check()
-    await world.lifecycle.creation.create(CALLER, aSandbox())
-    await heads.check()
-    expect(world.context.readiness.reason).toBeUndefined()
-  })
-
-  it.each([
-    ['lost its end', { seq: 1_000_000 }],
-    ['was written anew', { hash: '0'.repeat(64) }],
-  ])('show that a chain %s: fails closed, nothing is granted, sandboxes can still be ended', async (_how, change) => {
-    const { id } = await world.lifecycle.creation.create(CALLER, aSandbox())
-    await put(change)
-    await heads.check()
-    expect(world.context.readiness.reason).toBe('evidence_broken')
-    await expect(world.lifecycle.creation.create(CALLER, aSandbox())).rejects.toMatchObject({ code: 'evidence_broken' })
-    await heads.keep()
-    expect(world.context.readiness.reason).toBe('evidence_broken')
-    const end = { reason: 'terminated', actor: 'system' } as const
-    expect(await world.lifecycle.termination.terminate(id, end)).toMatchObject({ state: 'stopped' })
-  })
-
-  it('show that an older part of a chain was written anew', async () => {
-    await put({ hash: '1'.repeat(64) })
-    await world.lifecycle.creation.create(CALLER, aSandbox())
-    await heads.check()
-    expect(world.context.readiness.reason).toBe('evidence_broken')
-  })
-})

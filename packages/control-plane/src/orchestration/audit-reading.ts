@@ -1,5 +1,6 @@
 import type { EvidenceReader } from '@airlock/audit'
-import type { AuditQuery, AuditRecord } from '@airlock/contract'
+import type { AuditChain, AuditQuery, AuditRecord } from '@airlock/contract'
+import { listChains } from '../store/audit-heads.ts'
 import type { Context } from './context.ts'
 import type { Caller, Page } from './core.ts'
 import { type Deed, describeError, doRecorded } from './evidence.ts'
@@ -13,6 +14,18 @@ export async function auditEvents(of: Reading, caller: Caller, query: AuditQuery
     const { records, nextCursor } = await of.evidence.query(tenant, query)
     return { value: { items: records, nextCursor }, payload: { records: records.length } }
   })
+}
+
+/** From the store: nodes that do not answer any more are there too. */
+export async function auditChains(of: Pick<Context, 'store'>, caller: Caller): Promise<readonly AuditChain[]> {
+  const chains = await of.store.query((db) => listChains(db, caller.principal.tenant))
+  return chains.map(({ node, url, head, auditKey, seenAt }) => ({
+    node,
+    url,
+    head,
+    publicKey: auditKey ?? '',
+    seenAt: new Date(seenAt).toISOString(),
+  }))
 }
 
 export async function auditExport(of: Reading, caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>> {

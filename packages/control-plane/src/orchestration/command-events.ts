@@ -18,7 +18,10 @@ const SILENT_TRIES = 60
 /** What is there already comes at once. */
 const PRESENT_MS = 30_000
 
-type Followed = Pick<Context, 'store' | 'dataPlane'> & { readonly watch: CommandWatch; readonly ref: CommandRef }
+type Followed = Pick<Context, 'store' | 'dataPlane' | 'node'> & {
+  readonly watch: CommandWatch
+  readonly ref: CommandRef
+}
 
 interface Asked {
   readonly from: number
@@ -31,7 +34,7 @@ interface Asked {
  * plane too, and no byte comes twice or is missed; without, it stops where the output stands now.
  */
 export async function* commandEvents(of: Followed, caller: Caller, asked: Asked): AsyncGenerator<CommandEvent> {
-  await usableSandbox(of.store, caller, of.ref.sandbox)
+  await usableSandbox(of, caller, of.ref.sandbox)
   const row = await of.store.query((db) => findCommand(db, of.ref))
   if (!row) throw new AirlockError('command_not_found')
   yield { event: 'started', command: toCommand(row) }
@@ -44,7 +47,10 @@ export async function* commandEvents(of: Followed, caller: Caller, asked: Asked)
     yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
     if (until !== undefined && after >= until) return
   }
-  yield* ending(row.state === 'running' ? await untilAborted(of.watch.watch(row), signal) : row)
+  const last = row.state === 'running' ? await untilAborted(of.watch.watch(row), signal) : row
+  // We stop before the result is written: the next life tells it.
+  if (last.state === 'running') throw new AirlockError('not_ready', 'The server is stopping.')
+  yield* ending(last)
 }
 
 /** How much a running command has said; undefined when it has ended, for then the stream ends by itself. */

@@ -15,7 +15,7 @@ import type { Context } from './context.ts'
 import type { Caller, CommandRef, Page } from './core.ts'
 import { deedOf, describeError, doRecorded } from './evidence.ts'
 import { toCommand } from './nouns.ts'
-import { inSandbox, ownedSandbox, usableSandbox } from './owned-sandbox.ts'
+import { assertHere, inSandbox, ownedSandbox, usableSandbox } from './owned-sandbox.ts'
 import { toPage } from './sandboxes.ts'
 import { untilAborted } from './until-aborted.ts'
 
@@ -31,9 +31,9 @@ export class Commands {
 
   /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
   async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
-    const { store, readiness, clock, audit, failpoint } = this.#context
+    const { readiness, clock, audit, failpoint } = this.#context
     readiness.assertGranting()
-    const sandbox = await usableSandbox(store, caller, sandboxId)
+    const sandbox = await usableSandbox(this.#context, caller, sandboxId)
     await this.#parts.activity.touch(sandbox)
     const row = newRow(sandbox, { caller, body, now: clock.now() })
     const deed = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
@@ -51,6 +51,7 @@ export class Commands {
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
     const row = await this.#find(caller, of)
     if (row.state !== 'running') return toCommand(row)
+    await assertHere(this.#context, await ownedSandbox(this.#context.store, caller, of.sandbox))
     return toCommand(await untilAborted(this.#parts.watch.watch(row), signal))
   }
 
@@ -129,7 +130,7 @@ export class Commands {
 
   async #runningIn(caller: Caller, of: CommandRef): Promise<StoredSandbox> {
     this.#context.readiness.assertGranting()
-    const sandbox = await usableSandbox(this.#context.store, caller, of.sandbox)
+    const sandbox = await usableSandbox(this.#context, caller, of.sandbox)
     if ((await this.#find(caller, of)).state !== 'running') throw new AirlockError('command_ended')
     await this.#parts.activity.touch(sandbox)
     return sandbox

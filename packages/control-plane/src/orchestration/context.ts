@@ -4,11 +4,14 @@ import type { Clock, KeyedLock, Log } from '@airlock/std'
 import type { PermitDesk } from '../admission/permits.ts'
 import type { Store } from '../store/store.ts'
 import type { DataPlaneClient } from './data-plane-client.ts'
+import type { NodeIdentity } from './node-identity.ts'
 import type { Readiness } from './readiness.ts'
 
 /** What every step of the lifecycle works with; `compose.ts` makes it once. */
 export interface Context {
   readonly store: Store
+  /** Which of the nodes that share the store we are: only its sandboxes are ours to judge and to use. */
+  readonly node: NodeIdentity
   readonly dataPlane: DataPlaneClient
   readonly audit: AuditSink
   readonly permits: PermitDesk

@@ -1,4 +1,5 @@
 import type {
+  AuditChain,
   AuditQuery,
   AuditRecord,
   Command,
@@ -74,6 +75,8 @@ export interface Core {
   auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>>
   auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>>
   auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
+  /** The chains of the caller's tenant on all nodes. */
+  auditChains(caller: Caller): Promise<readonly AuditChain[]>
 
   /** Whether sandboxes can be created now; the reason when not. */
   readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }>

@@ -10,6 +10,7 @@ import type { Caller } from './core.ts'
 import { type Deed, deedOf, describeError } from './evidence.ts'
 import { moveSandbox } from './lifecycle.ts'
 import { toSandbox } from './nouns.ts'
+import { assertHere } from './owned-sandbox.ts'
 import type { Termination } from './terminate.ts'
 
 /** How often a name may change hands while we look. */
@@ -51,6 +52,7 @@ export class Creation {
     for (let attempt = 1; ; attempt++) {
       await store.query((db) => admit(db, caller.principal, body))
       const living = await store.query((db) => findLivingByName(db, of))
+      if (living) await assertHere(this.#context, living)
       // One that is being made or ended is waited for: its turn comes after that.
       const settled = living && (await turns.run(living.id, () => store.query((db) => findSandbox(db, living.id))))
       if (settled?.state === 'active') {
@@ -103,12 +105,12 @@ export class Creation {
 
   /** Capacity, agent and name are decided in the transaction that takes the place. */
   async #insert(id: string, caller: Caller, body: CreateSandboxBody): Promise<StoredSandbox> {
-    const { store, readiness, capacity } = this.#context
+    const { store, readiness, capacity, node } = this.#context
     try {
       return await store.transaction(async (db) => {
         const admitted = await admit(db, caller.principal, body)
         readiness.assertGranting()
-        await assertCapacity(db, readiness.node().node, capacity)
+        await assertCapacity(db, node.id, capacity)
         const row = this.#newRow(id, { caller, body, admitted })
         await insertSandbox(db, row)
         return row
@@ -121,7 +123,7 @@ export class Creation {
 
   #newRow(id: string, of: { caller: Caller; body: CreateSandboxBody; admitted: Admitted }): StoredSandbox {
     const { body, admitted, caller } = of
-    const { node, bootId } = this.#context.readiness.node()
+    const { bootId } = this.#context.readiness.node()
     const now = this.#context.clock.now()
     const endsAt = now + body.maxLifetimeMs
     return {
@@ -130,7 +132,7 @@ export class Creation {
       agent: admitted.agent,
       generation: admitted.generation,
       name: body.name ?? null,
-      node,
+      node: this.#context.node.id,
       bootId,
       template: admitted.template,
       state: 'creating',

@@ -13,7 +13,7 @@ export async function extendSandbox(
   asked: { readonly sandbox: string; readonly ttlMs: number | undefined },
 ): Promise<Sandbox> {
   context.readiness.assertGranting()
-  const row = await usableSandbox(context.store, caller, asked.sandbox)
+  const row = await usableSandbox(context, caller, asked.sandbox)
   const ttlMs = asked.ttlMs ?? row.ttlMs
   const deed = deedOf(caller, row, { point: 'sandbox.extend', payload: { ttlMs } })
   return doRecorded(context, deed, async () => {

@@ -75,7 +75,7 @@ export class Files {
 
   async #use(caller: Caller, id: string): Promise<StoredSandbox> {
     this.#context.readiness.assertGranting()
-    const sandbox = await usableSandbox(this.#context.store, caller, id)
+    const sandbox = await usableSandbox(this.#context, caller, id)
     await this.#activity.touch(sandbox)
     return sandbox
   }

@@ -1,5 +1,6 @@
 import type { EvidenceReader } from '@airlock/audit'
 import type {
+  AuditChain,
   AuditQuery,
   AuditRecord,
   Command,
@@ -12,14 +13,15 @@ import type {
   SignalName,
   SignedHead,
 } from '@airlock/contract'
-import { auditEvents, auditExport } from './audit-reading.ts'
+import { auditChains, auditEvents, auditExport } from './audit-reading.ts'
 import { commandEvents } from './command-events.ts'
 import type { Context } from './context.ts'
 import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, Page } from './core.ts'
 import { extendSandbox } from './extend.ts'
 import type { Lifecycle } from './lifecycle-parts.ts'
+import { isEnded } from './lifecycle.ts'
 import { toSandbox } from './nouns.ts'
-import { ownedSandbox } from './owned-sandbox.ts'
+import { assertHere, ownedSandbox } from './owned-sandbox.ts'
 import { countSandboxes, getSandbox, listSandboxes } from './sandboxes.ts'
 
 /** The core on this store and this node's data plane. It only asks whether we serve, and passes on. */
@@ -51,11 +53,13 @@ export class LocalCore implements Core {
   }
 
   async terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox> {
-    const { store, termination } = this.#serving()
-    const { id } = await ownedSandbox(store, caller, sandbox)
+    const world = this.#serving()
+    const row = await ownedSandbox(world.store, caller, sandbox)
+    if (isEnded(row.state)) return toSandbox(row)
+    await assertHere(world, row)
     const { principal, requestId } = caller
     const end = { reason: 'terminated', actor: principal.actor, requestId, force: options.force } as const
-    return toSandbox(await termination.terminate(id, end))
+    return toSandbox(await world.termination.terminate(row.id, end))
   }
 
   async runCommand(caller: Caller, sandbox: string, body: RunCommandBody): Promise<Command> {
@@ -128,6 +132,10 @@ export class LocalCore implements Core {
 
   async auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
     return this.#serving().evidence.head(caller.principal.tenant)
+  }
+
+  async auditChains(caller: Caller): Promise<readonly AuditChain[]> {
+    return auditChains(this.#serving(), caller)
   }
 
   async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {

@@ -1,6 +1,8 @@
 import { AirlockError, isAirlockError, type Principal } from '@airlock/contract'
+import { findNode } from '../store/nodes.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Store } from '../store/store.ts'
+import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
 import { isEnded } from './lifecycle.ts'
 
@@ -18,10 +20,21 @@ export async function ownedSandbox(store: Store, caller: Caller, id: string): Pr
   return row
 }
 
-/** The same, for what has an effect inside: it must be active. */
-export async function usableSandbox(store: Store, caller: Caller, id: string): Promise<StoredSandbox> {
-  const row = await ownedSandbox(store, caller, id)
+type Here = Pick<Context, 'store' | 'node'>
+
+/** Rows are for every node to read; effects are for the node that has the sandbox. It is named, never guessed. */
+export async function assertHere(here: Here, sandbox: StoredSandbox): Promise<void> {
+  if (sandbox.node === here.node.id) return
+  const owner = await here.store.query((db) => findNode(db, sandbox.node))
+  const options = owner && owner.url !== '' ? { hint: `Ask ${owner.url}.` } : {}
+  throw new AirlockError('wrong_node', `The sandbox lives on another node, ${sandbox.node}.`, options)
+}
+
+/** The same, for what has an effect inside: it must be here, and active. */
+export async function usableSandbox(here: Here, caller: Caller, id: string): Promise<StoredSandbox> {
+  const row = await ownedSandbox(here.store, caller, id)
   if (isEnded(row.state)) throw new AirlockError('sandbox_ended')
+  await assertHere(here, row)
   if (row.state !== 'active') throw new AirlockError('sandbox_not_active')
   return row
 }

@@ -9,6 +9,11 @@ export class Readiness {
   #node: DataPlaneHealth | undefined
   #nodeAnswers = false
   #evidence: 'good' | 'unavailable' | 'broken' = 'good'
+  readonly #lease: { readonly isHeld: boolean }
+
+  constructor(lease: { readonly isHeld: boolean }) {
+    this.#lease = lease
+  }
 
   serve(): void {
     if (this.#phase === 'starting') this.#phase = 'serving'
@@ -32,14 +37,21 @@ export class Readiness {
     if (this.#evidence !== 'broken') this.#evidence = evidence
   }
 
+  /** Whether the sandboxes of this node are ours to judge now. */
+  get isNodeHeld(): boolean {
+    return this.#lease.isHeld
+  }
+
   /** Every request passes here. */
   assertServing(): void {
     if (this.#phase !== 'serving') throw new AirlockError('not_ready')
   }
 
-  /** What grants or continues passes here. Fails closed when the evidence was tampered with. */
+  /** What grants or continues passes here. Fails closed when the evidence was tampered with, or another may be this node. */
   assertGranting(): void {
     this.assertServing()
+    if (!this.#lease.isHeld)
+      throw new AirlockError('store_unavailable', 'The store has not heard of this node in time.')
     if (this.#evidence === 'broken') throw new AirlockError('evidence_broken')
   }
 
@@ -53,6 +65,7 @@ export class Readiness {
     if (this.#phase !== 'serving') return 'not_ready'
     if (this.#evidence === 'broken') return 'evidence_broken'
     if (this.#evidence === 'unavailable') return 'evidence_unavailable'
+    if (!this.#lease.isHeld) return 'store_unavailable'
     return this.#nodeAnswers ? undefined : 'data_plane_unavailable'
   }
 }

@@ -11,11 +11,11 @@ const BATCH = 500
  * be there twice, never not at all.
  */
 export class Receipts {
-  readonly #context: Pick<Context, 'store' | 'audit' | 'log'>
+  readonly #context: Pick<Context, 'store' | 'audit' | 'log' | 'node'>
   readonly #sandboxes = new Set<string>()
   readonly #commands = new Set<string>()
 
-  constructor(context: Pick<Context, 'store' | 'audit' | 'log'>) {
+  constructor(context: Pick<Context, 'store' | 'audit' | 'log' | 'node'>) {
     this.#context = context
   }
 
@@ -38,9 +38,10 @@ export class Receipts {
 
   /** Records every end that a crash kept from being recorded. */
   async payOwed(): Promise<void> {
+    const of = { node: this.#context.node.id, limit: BATCH }
     for (;;) {
-      const sandboxes = await this.#context.store.query((db) => listOwedSandboxes(db, BATCH))
-      const commands = await this.#context.store.query((db) => listOwedCommands(db, BATCH))
+      const sandboxes = await this.#context.store.query((db) => listOwedSandboxes(db, of))
+      const commands = await this.#context.store.query((db) => listOwedCommands(db, of))
       for (const sandbox of sandboxes) this.sandboxEnded(sandbox, { usage: null, requestId: null })
       for (const command of commands) this.commandEnded(command, 'found')
       await this.flush()

@@ -19,7 +19,7 @@ interface Parts {
 }
 
 /**
- * Compares what the store says with what the data plane has, and makes them agree. Rows are read before the data plane
+ * Compares what the store says of this node with what its data plane has, and makes them agree. Rows are read before the data plane
  * is asked, so a sandbox that was there first and is absent after is really gone; a sandbox without a row is looked up
  * again, for its row is older than itself. A data plane that does not answer changes nothing.
  */
@@ -35,22 +35,22 @@ export class Reconciler {
 
   /** One look. Starts the ends that it finds due and does not wait for them; answers the sandboxes that live on. */
   async look(): Promise<readonly StoredSandbox[]> {
-    const { store, dataPlane, readiness } = this.#context
-    const rows = await store.query(listLiving)
+    const { store, dataPlane, readiness, node } = this.#context
+    const rows = await store.query((db) => listLiving(db, node.id))
     const health = await dataPlane.health()
     const found = new Map((await dataPlane.list()).map((sandbox) => [sandbox.id, sandbox]))
     readiness.nodeAnswered(health)
     const living: StoredSandbox[] = []
     for (const row of rows) {
-      const node = found.get(row.id)
-      if (row.state === 'active' && node && node.runningCommands > 0) await this.#parts.activity.touch(row)
-      const reason = this.#judge(row, node, health.bootId)
+      const there = found.get(row.id)
+      if (row.state === 'active' && there && there.runningCommands > 0) await this.#parts.activity.touch(row)
+      const reason = this.#judge(row, there, health.bootId)
       if (reason) this.#end(row, reason)
       else living.push(row)
     }
     const known = new Set(rows.map((row) => row.id))
     for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
-    for (const command of await store.query(listRunning)) this.#parts.watch.ensure(command)
+    for (const command of await store.query((db) => listRunning(db, node.id))) this.#parts.watch.ensure(command)
     return living.filter((row) => row.state === 'active' || row.state === 'paused')
   }
 
@@ -102,8 +102,9 @@ export class Reconciler {
     const mayBeUsed = reason === 'ttl' || reason === 'idle'
     await termination.terminateIf(row.id, { reason, actor: 'system' }, (now) => {
       if (mayBeUsed) return expiry(activity.current(now), clock.now()) !== undefined
-      if (reason !== 'create_interrupted' || now.state !== 'creating') return true
-      if (creation.isCreating(row.id)) return false
+      if (reason !== 'create_interrupted') return true
+      // It may have been finished, or begun here, since its row was read.
+      if (now.state !== 'creating' || creation.isCreating(row.id)) return false
       const { id: sandbox, tenant, agent, actor } = row
       audit.note({ tenant, agent, sandbox, actor, point: 'sandbox.create', status: 'unknown' })
       return true

@@ -40,8 +40,11 @@ export function toPage<R extends { readonly id: string }, T>(
   return { items: shown.map(show), nextCursor: rows.length > limit ? (shown.at(-1)?.id ?? null) : null }
 }
 
-export async function countSandboxes(of: Pick<Context, 'store'>): Promise<Readonly<Record<SandboxState, number>>> {
-  const found = await of.store.query(countByState)
+/** Of this node: whoever adds up all nodes counts each sandbox once. */
+export async function countSandboxes(
+  of: Pick<Context, 'store' | 'node'>,
+): Promise<Readonly<Record<SandboxState, number>>> {
+  const found = await of.store.query((db) => countByState(db, of.node.id))
   const count = (state: SandboxState) => found.get(state) ?? 0
   return {
     creating: count('creating'),

@@ -5,9 +5,11 @@ import type { AuditHeads } from './audit-heads.ts'
 import type { Context } from './context.ts'
 import type { Receipts } from './receipts.ts'
 import type { Reconciler } from './reconcile.ts'
+import { writeOffOverdue } from './write-off.ts'
 
 const EVERY_MS = 1000
 const HEADS_EVERY = 5
+const OVERDUE_EVERY = 60
 
 interface Parts {
   readonly reconciler: Reconciler
@@ -43,12 +45,14 @@ export class Sweep {
       await this.#attempt('uses', () => this.#parts.activity.flush())
       await this.#attempt('receipts', () => this.#parts.receipts.flush())
       if (round % HEADS_EVERY === 0) await this.#parts.heads.keep()
+      if (round % OVERDUE_EVERY === 0) await this.#attempt('overdue', () => writeOffOverdue(this.#context))
       // Woken early only by the stop, which the loop sees.
       await sleep(EVERY_MS, this.#stop.signal).catch(() => undefined)
     }
   }
 
   async #look(): Promise<void> {
+    if (!this.#context.readiness.isNodeHeld) return
     try {
       await this.#parts.reconciler.look()
     } catch (error) {

@@ -1,7 +1,8 @@
 import { AirlockError, type EndReason, type ResourceUsage } from '@airlock/contract'
 import { idleAgent } from '../store/agents.ts'
-import { loseCommandsOf } from '../store/commands.ts'
+import { loseCommandsOf, type StoredCommand } from '../store/commands.ts'
 import { countLiving, findSandbox, type SandboxChanges, type StoredSandbox } from '../store/sandboxes.ts'
+import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
@@ -152,13 +153,7 @@ export class Termination {
   async #write(row: StoredSandbox, to: 'stopped' | 'error', changes: SandboxChanges & { readonly endedAt: number }) {
     const { store, log, failpoint } = this.#context
     const written = await store
-      .transaction(async (db) => {
-        const stopping = row.state === 'stopping' ? row : await moveSandbox(db, row, { to: 'stopping', changes: {} })
-        const over = await moveSandbox(db, stopping, { to, changes })
-        const lost = await loseCommandsOf(db, row.id, changes.endedAt)
-        if ((await countLiving(db, { tenant: row.tenant, agent: row.agent })) === 0) await idleAgent(db, row)
-        return { over, lost }
-      })
+      .transaction(async (db) => writeEnd(db, row, { to, changes }))
       .catch((error: unknown) =>
         log.error('a sandbox is gone but its row is not written yet', { sandbox: row.id, error }),
       )
@@ -169,6 +164,22 @@ export class Termination {
     this.#parts.watch.sandboxEnded(row.id, written.lost)
     return written.over
   }
+}
+
+/**
+ * Lets go of everything that is held for a sandbox: its name, its place, its commands, and its agent if it was the last.
+ * Precondition: in a transaction.
+ */
+export async function writeEnd(
+  db: Queries,
+  row: StoredSandbox,
+  end: { readonly to: 'stopped' | 'error'; readonly changes: SandboxChanges & { readonly endedAt: number } },
+): Promise<{ readonly over: StoredSandbox; readonly lost: readonly StoredCommand[] }> {
+  const stopping = row.state === 'stopping' ? row : await moveSandbox(db, row, { to: 'stopping', changes: {} })
+  const over = await moveSandbox(db, stopping, end)
+  const lost = await loseCommandsOf(db, row.id, end.changes.endedAt)
+  if ((await countLiving(db, { tenant: row.tenant, agent: row.agent })) === 0) await idleAgent(db, row)
+  return { over, lost }
 }
 
 function errorOf(end: End): { readonly code: string; readonly message: string } | undefined {

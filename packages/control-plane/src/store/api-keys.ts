@@ -21,6 +21,7 @@ export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void
   await db
     .insertInto('apiKeys')
     .values({ ...key, agents: key.agents && JSON.stringify(key.agents) })
+    .onConflict((conflict) => conflict.column('id').doNothing())
     .execute()
 }
 

@@ -5,18 +5,48 @@ import type { Queries } from './store.ts'
 
 const headRow = z.object({ head: jsonColumn(signedHead) })
 
-/** The latest signed head of a tenant's chain that we have seen. */
-export async function findAuditHead(db: Queries, tenant: string): Promise<SignedHead | undefined> {
-  const row = await db.selectFrom('auditHeads').select('head').where('tenant', '=', tenant).executeTakeFirst()
+interface ChainKey {
+  readonly tenant: string
+  readonly node: string
+}
+
+/** The latest signed head of a tenant's chain on a node that we have seen. */
+export async function findAuditHead(db: Queries, of: ChainKey): Promise<SignedHead | undefined> {
+  const row = await db
+    .selectFrom('auditHeads')
+    .select('head')
+    .where('tenant', '=', of.tenant)
+    .where('node', '=', of.node)
+    .executeTakeFirst()
   return row && headRow.parse(row).head
 }
 
+const chainRow = headRow.extend({ node: z.string(), url: z.string(), auditKey: z.string().nullable(), seenAt: z.int() })
+
+/** Every chain of a tenant, by node. */
+export async function listChains(db: Queries, tenant: string): Promise<readonly z.infer<typeof chainRow>[]> {
+  const rows = await db
+    .selectFrom('auditHeads')
+    .innerJoin('nodes', 'nodes.id', 'auditHeads.node')
+    .select(['auditHeads.node', 'auditHeads.head', 'nodes.url', 'nodes.auditKey', 'nodes.seenAt'])
+    .where('auditHeads.tenant', '=', tenant)
+    .orderBy('auditHeads.node')
+    .execute()
+  return z.array(chainRow).parse(rows)
+}
+
 /** Never goes back: a head that is not longer than the stored one changes nothing. */
-export async function putAuditHead(db: Queries, head: SignedHead, storedAt: number): Promise<void> {
-  const values = { seq: head.seq, hash: head.hash, head: JSON.stringify(head), storedAt }
+export async function putAuditHead(
+  db: Queries,
+  head: SignedHead,
+  of: { readonly node: string; readonly storedAt: number },
+): Promise<void> {
+  const values = { seq: head.seq, hash: head.hash, head: JSON.stringify(head), storedAt: of.storedAt }
   await db
     .insertInto('auditHeads')
-    .values({ tenant: head.tenant, ...values })
-    .onConflict((conflict) => conflict.column('tenant').doUpdateSet(values).where('auditHeads.seq', '<', head.seq))
+    .values({ tenant: head.tenant, node: of.node, ...values })
+    .onConflict((conflict) =>
+      conflict.columns(['tenant', 'node']).doUpdateSet(values).where('auditHeads.seq', '<', head.seq),
+    )
     .execute()
 }

@@ -41,6 +41,7 @@ export async function insertCommand(db: Queries, command: StoredCommand): Promis
       truncated: command.truncated ? 1 : 0,
       recorded: command.recorded ? 1 : 0,
     })
+    .onConflict((conflict) => conflict.column('id').doNothing())
     .execute()
 }
 
@@ -67,15 +68,25 @@ export async function listCommands(
   return z.array(storedCommand).parse(await query.orderBy('id', 'desc').limit(filter.limit).execute())
 }
 
-export async function listRunning(db: Queries): Promise<readonly StoredCommand[]> {
-  const rows = await db.selectFrom('commands').selectAll().where('state', '=', 'running').execute()
-  return z.array(storedCommand).parse(rows)
+export async function listRunning(db: Queries, node: string): Promise<readonly StoredCommand[]> {
+  return z.array(storedCommand).parse(await onNode(db, node).where('commands.state', '=', 'running').execute())
 }
 
-/** Ended commands whose last record may be missing in the evidence. */
-export async function listOwedCommands(db: Queries, limit: number): Promise<readonly StoredCommand[]> {
-  const query = db.selectFrom('commands').selectAll().where('state', 'in', ['exited', 'lost'])
-  return z.array(storedCommand).parse(await query.where('recorded', '=', 0).orderBy('id').limit(limit).execute())
+/** Ended commands of a node whose last record may be missing in the evidence. */
+export async function listOwedCommands(
+  db: Queries,
+  of: { readonly node: string; readonly limit: number },
+): Promise<readonly StoredCommand[]> {
+  const query = onNode(db, of.node).where('commands.state', 'in', ['exited', 'lost']).where('commands.recorded', '=', 0)
+  return z.array(storedCommand).parse(await query.orderBy('commands.id').limit(of.limit).execute())
+}
+
+function onNode(db: Queries, node: string) {
+  return db
+    .selectFrom('commands')
+    .innerJoin('sandboxes', 'sandboxes.id', 'commands.sandbox')
+    .selectAll('commands')
+    .where('sandboxes.node', '=', node)
 }
 
 /** The first end counts: undefined when the command has one already. */

@@ -1,2 +1,5 @@
-/** Why the database refused: another holds the lock, the key exists, no space is left, or something else. */
-export type StoreFault = 'busy' | 'taken' | 'full' | 'other'
+/**
+ * Why the database refused. `busy`: another holds the lock, or the connection broke, so the same may work in a moment.
+ * `taken`: the key exists. `full`: no space is left. `closed`: it cannot be reached, or does not let us in.
+ */
+export type StoreFault = 'busy' | 'taken' | 'full' | 'closed' | 'other'

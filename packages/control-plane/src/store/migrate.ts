@@ -2,9 +2,10 @@ import { AirlockError } from '@airlock/contract'
 import type { Kysely } from 'kysely'
 import { type Migration, Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { walk } from './migrations/0001-walk.ts'
+import { nodes } from './migrations/0002-nodes.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-walk': walk }
+const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-walk': walk, '0002-nodes': nodes }
 
 /** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */
 export async function migrate<T>(db: Kysely<T>, to: 'latest' | 'nothing'): Promise<void> {

@@ -47,6 +47,7 @@ export type SandboxChanges = Partial<
   >
 >
 
+/** Ids are new, so one that is there came from us, by a try whose answer was lost. */
 export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promise<void> {
   const { labels, limits, error, isolation, recorded, ...rest } = sandbox
   const row: Insertable<SandboxTable> = {
@@ -57,9 +58,18 @@ export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promis
     isolation: isolation && JSON.stringify(isolation),
     recorded: recorded ? 1 : 0,
   }
-  await db.insertInto('sandboxes').values(row).execute()
+  await db
+    .insertInto('sandboxes')
+    .values(row)
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute()
   const pairs = Object.entries(labels).map(([key, value]) => ({ sandbox: sandbox.id, key, value }))
-  if (pairs.length > 0) await db.insertInto('sandboxLabels').values(pairs).execute()
+  if (pairs.length > 0)
+    await db
+      .insertInto('sandboxLabels')
+      .values(pairs)
+      .onConflict((conflict) => conflict.columns(['sandbox', 'key']).doNothing())
+      .execute()
 }
 
 export async function findSandbox(db: Queries, id: string): Promise<StoredSandbox | undefined> {
@@ -95,6 +105,7 @@ export interface SandboxFilter {
 
 /** Newest first: ids sort by age. */
 export async function listSandboxes(db: Queries, filter: SandboxFilter): Promise<readonly StoredSandbox[]> {
+  if (filter.agents?.length === 0) return []
   let query = db
     .selectFrom('sandboxes')
     .selectAll()
@@ -119,15 +130,32 @@ export async function listSandboxes(db: Queries, filter: SandboxFilter): Promise
   return z.array(storedSandbox).parse(await query.execute())
 }
 
-export async function listLiving(db: Queries): Promise<readonly StoredSandbox[]> {
-  const rows = await db.selectFrom('sandboxes').selectAll().where('state', 'in', LIVING_STATES).execute()
-  return z.array(storedSandbox).parse(rows)
+export async function listLiving(db: Queries, node: string): Promise<readonly StoredSandbox[]> {
+  const query = db.selectFrom('sandboxes').selectAll().where('node', '=', node)
+  return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
 }
 
-/** Ended sandboxes whose last record may be missing in the evidence. */
-export async function listOwedSandboxes(db: Queries, limit: number): Promise<readonly StoredSandbox[]> {
-  const query = db.selectFrom('sandboxes').selectAll().where('state', 'in', ['stopped', 'error'])
-  return z.array(storedSandbox).parse(await query.where('recorded', '=', 0).orderBy('id').limit(limit).execute())
+/** Sandboxes of other nodes that should have ended before `endedBy`, and that their nodes still hold for living. */
+export async function listOverdue(
+  db: Queries,
+  of: { readonly node: string; readonly endedBy: number; readonly limit: number },
+): Promise<readonly StoredSandbox[]> {
+  const query = db.selectFrom('sandboxes').selectAll().where('node', '<>', of.node).where('endsAt', '<', of.endedBy)
+  const living = query.where('state', 'in', LIVING_STATES).orderBy('id').limit(of.limit)
+  return z.array(storedSandbox).parse(await living.execute())
+}
+
+/** Ended sandboxes of a node whose last record may be missing in the evidence. */
+export async function listOwedSandboxes(
+  db: Queries,
+  of: { readonly node: string; readonly limit: number },
+): Promise<readonly StoredSandbox[]> {
+  const query = db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('node', '=', of.node)
+    .where('state', 'in', ['stopped', 'error'])
+  return z.array(storedSandbox).parse(await query.where('recorded', '=', 0).orderBy('id').limit(of.limit).execute())
 }
 
 export async function countLiving(
@@ -144,10 +172,11 @@ export async function countLiving(
   return Number((await query.executeTakeFirstOrThrow()).count)
 }
 
-export async function countByState(db: Queries): Promise<ReadonlyMap<SandboxState, number>> {
+export async function countByState(db: Queries, node: string): Promise<ReadonlyMap<SandboxState, number>> {
   const rows = await db
     .selectFrom('sandboxes')
     .select(({ fn }) => ['state', fn.countAll().as('count')])
+    .where('node', '=', node)
     .groupBy('state')
     .execute()
   return new Map(rows.map((row) => [sandboxState.parse(row.state), Number(row.count)]))

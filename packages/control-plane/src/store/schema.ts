@@ -11,6 +11,7 @@ export interface Tables {
   readonly sandboxLabels: SandboxLabelTable
   readonly commands: CommandTable
   readonly auditHeads: AuditHeadTable
+  readonly nodes: NodeTable
 }
 
 interface TenantTable {
@@ -95,8 +96,19 @@ export interface CommandTable {
   recorded: number
 }
 
+interface NodeTable {
+  id: string
+  url: string
+  holder: string
+  beat: number
+  seenAt: number
+  auditKey: string | null
+}
+
+/** The latest head of each chain: a tenant has one on every node that did something for it. */
 interface AuditHeadTable {
   tenant: string
+  node: string
   seq: number
   hash: string
   head: string

@@ -24,14 +24,25 @@ const PRAGMAS = [
   'PRAGMA foreign_keys = ON',
 ] as const
 
+/** Our queries are few; only those with lists of ids come in many lengths. */
+const MAX_STATEMENTS = 256
+
+/** Preparing a statement costs more than running it, so each is kept. None is read in pieces, so each is free again. */
 function adapt(database: DatabaseSync): SqliteDatabase {
+  const statements = new Map<string, SqliteStatement>()
   return {
     close: () => database.close(),
     prepare(sql) {
       // SQLite undoes a transaction by itself on some errors, a full disk among them: then nothing is left to roll back.
       if (sql === 'rollback' && !database.isTransaction) return NOTHING
+      const known = statements.get(sql)
+      if (known) return known
       // A deferred transaction that reads first and writes later fails when another writer came between.
-      return adaptStatement(database.prepare(sql === 'begin' ? 'begin immediate' : sql))
+      const statement = adaptStatement(database.prepare(sql === 'begin' ? 'begin immediate' : sql))
+      const [oldest] = statements.keys()
+      if (statements.size >= MAX_STATEMENTS && oldest !== undefined) statements.delete(oldest)
+      statements.set(sql, statement)
+      return statement
     },
   }
 }

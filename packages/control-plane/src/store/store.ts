@@ -3,26 +3,38 @@ import { sleep } from '@airlock/std'
 import { CamelCasePlugin, Kysely } from 'kysely'
 import type { StoreFault } from './fault.ts'
 import { migrate } from './migrate.ts'
+import { openPostgres } from './postgres.ts'
 import type { Tables } from './schema.ts'
 import { openSqlite } from './sqlite.ts'
 
 /** What one query or transaction works with. */
 export type Queries = Kysely<Tables>
 
-const BUSY_TRIES = 40
+/** A file of this node alone, or a PostgreSQL that several nodes may share. The URL may hold a password. */
+export type StorePlace = { readonly file: string } | { readonly url: string }
+
 const BUSY_PAUSE_MS = 50
+/** No further try begins after this. */
+const BUSY_MS = 5_000
 
 /**
- * The rows of the control plane; no other process opens it. Work that finds the database locked is tried again here, and
- * nowhere else, for about two seconds: so a callback may run more than once and must do nothing but queries.
+ * The rows of the control plane; no other process opens it. Work that finds the database locked or its connection broken
+ * is tried again here, and nowhere else, for a few seconds: so a callback may run more than once, even after it was
+ * committed and only the answer was lost. It must do nothing but queries, and writing the same twice must do no harm.
  */
 export class Store {
+  /** Whether control planes of other nodes may use it too. */
+  readonly isShared: boolean
   readonly #db: Kysely<Tables>
   readonly #faultOf: (error: unknown) => StoreFault
 
-  constructor(db: Kysely<Tables>, faultOf: (error: unknown) => StoreFault) {
+  constructor(
+    db: Kysely<Tables>,
+    options: { readonly isShared: boolean; readonly faultOf: (error: unknown) => StoreFault },
+  ) {
     this.#db = db
-    this.#faultOf = faultOf
+    this.isShared = options.isShared
+    this.#faultOf = options.faultOf
   }
 
   async query<T>(work: (db: Queries) => Promise<T>): Promise<T> {
@@ -44,23 +56,55 @@ export class Store {
   }
 
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    const until = performance.now() + BUSY_MS
+    for (;;) {
       try {
         return await work()
       } catch (error) {
         const fault = this.#faultOf(error)
-        if (fault === 'full') throw new AirlockError('store_unavailable', undefined, { cause: error })
-        if (fault !== 'busy' || attempt >= BUSY_TRIES) throw error
+        const isOver = performance.now() >= until
+        if (fault === 'full' || fault === 'closed' || (fault === 'busy' && isOver))
+          throw new AirlockError('store_unavailable', undefined, { cause: error })
+        if (fault !== 'busy') throw error
         await sleep(BUSY_PAUSE_MS)
       }
     }
   }
 }
 
-/** Opens the file, making it when there is none, and brings its schema up to date. */
-export async function openStore(path: string): Promise<Store> {
+/** Opens the store, making what is not there yet, and brings its schema up to date. */
+export async function openStore(place: StorePlace): Promise<Store> {
+  return 'file' in place ? openFile(place.file) : openShared(place.url)
+}
+
+async function openFile(path: string): Promise<Store> {
   const { dialect, faultOf } = openSqlite(path)
   const db = new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] })
   await migrate(db, 'latest')
-  return new Store(db, faultOf)
+  return new Store(db, { isShared: false, faultOf })
+}
+
+async function openShared(url: string): Promise<Store> {
+  const { dialect, faultOf } = openPostgres(url, 'queries')
+  await migrateShared(url)
+  return new Store(new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] }), { isShared: true, faultOf })
+}
+
+/** Control planes that start at once take turns: kysely's migrator holds a lock. */
+async function migrateShared(url: string): Promise<void> {
+  const { dialect, faultOf } = openPostgres(url, 'migration')
+  const db = new Kysely<object>({ dialect })
+  try {
+    await migrate(db, 'latest')
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined
+    if (faultOf(cause) === 'other') throw error
+    throw new AirlockError('store_unavailable', `PostgreSQL cannot be used: ${describe(cause)}.`, { cause })
+  } finally {
+    await db.destroy()
+  }
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error && cause.message !== '' ? cause.message : 'it does not answer'
 }

@@ -8,6 +8,7 @@ export function auditHandlers(core: Core) {
       kind: 'lines',
       lines: lines(await core.auditExport(caller, signal)),
     }),
+    auditChains: async ({ caller }) => json({ items: await core.auditChains(caller) }),
     auditHead: async ({ caller }) => json(await core.auditHead(caller)),
   } satisfies Partial<Handlers>
 }

@@ -1,5 +1,12 @@
 import { AirlockError, DEFAULTS, SANDBOX_STATES, type Command, type CommandEvent } from '@airlock/contract'
-import type { AuditRecord, CreateSandboxBody, FileEntry, FileOperation, RunCommandBody } from '@airlock/contract'
+import type {
+  AuditChain,
+  AuditRecord,
+  CreateSandboxBody,
+  FileEntry,
+  FileOperation,
+  RunCommandBody,
+} from '@airlock/contract'
 import type { Sandbox, SandboxState, SignalName, SignedHead } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -171,6 +178,10 @@ export class TestCore implements Core {
     return (async function* () {
       yield* lines
     })()
+  }
+
+  async auditChains(): Promise<readonly AuditChain[]> {
+    return []
   }
 
   async auditHead(): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {

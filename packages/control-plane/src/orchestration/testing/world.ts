@@ -17,11 +17,13 @@ import {
 import { createLog, KeyedLock, newId } from '@airlock/std'
 import { openPermitDesk } from '../../admission/permits.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
-import { openStore, type Store } from '../../store/store.ts'
+import { insertNodeIfAbsent } from '../../store/nodes.ts'
+import { openStore, type Store, type StorePlace } from '../../store/store.ts'
 import type { Context } from '../context.ts'
 import type { Caller } from '../core.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
 import { createLifecycle, type Lifecycle } from '../lifecycle-parts.ts'
+import type { NodeIdentity } from '../node-identity.ts'
 import { Readiness } from '../readiness.ts'
 import type { TestRecorder } from './recorder.ts'
 import { ScriptedDataPlane } from './scripted-data-plane.ts'
@@ -39,6 +41,14 @@ class TestClock {
   }
 }
 
+interface WorldOptions {
+  readonly capacity?: number
+  /** Its store; a file of its own without it. */
+  readonly place?: StorePlace
+  /** Which node it is; `here` without it. */
+  readonly node?: string
+}
+
 /**
  * A control plane without its HTTP edge: a real store, a real recorder, and a scripted data plane. `restart` is what a
  * kill and a new start do: everything in memory is gone.
@@ -52,6 +62,8 @@ export class World {
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
   readonly capacity: number
+  readonly place: StorePlace
+  readonly node: NodeIdentity
   readonly #recorder: TestRecorder
   /** How long the chain was before this world: a recorder serves several. */
   #before = 0
@@ -59,15 +71,17 @@ export class World {
   #context: Context | undefined
   #lifecycle: Lifecycle | undefined
 
-  private constructor(recorder: TestRecorder, home: string, capacity: number) {
+  private constructor(recorder: TestRecorder, home: string, options: WorldOptions) {
     this.home = home
-    this.capacity = capacity
+    this.capacity = options.capacity ?? 50
+    this.node = { id: options.node ?? 'here', holder: home }
+    this.place = options.place ?? { file: join(home, 'airlock.db') }
     this.#recorder = recorder
     this.plane = new ScriptedDataPlane({ socket: join(home, 'data-plane.sock'), permitKey: join(home, 'permit.pub') })
   }
 
-  static async make(recorder: TestRecorder, options: { readonly capacity?: number } = {}): Promise<World> {
-    const world = new World(recorder, mkdtempSync(join(tmpdir(), 'airlock-control-')), options.capacity ?? 50)
+  static async make(recorder: TestRecorder, options: WorldOptions = {}): Promise<World> {
+    const world = new World(recorder, mkdtempSync(join(tmpdir(), 'airlock-control-')), options)
     await world.plane.listen()
     await world.restart()
     world.#before = (await given(world.#audit).head('default')).head.seq
@@ -89,13 +103,15 @@ export class World {
   async restart(): Promise<void> {
     await this.#leave()
     const audit = this.#recorder.client(newId('spill'))
-    const store = await openStore(join(this.home, 'airlock.db'))
-    await prepareFirstStart(store, { keysDir: this.home, clock: this.clock })
+    const store = await openStore(this.place)
+    await store.query((db) => insertNodeIfAbsent(db, { ...this.node, url: '', beat: 0, seenAt: 0, auditKey: null }))
+    await prepareFirstStart(store, { keysDir: this.home, clock: this.clock, node: this.node.id })
     const permits = await openPermitDesk(this.home)
     await permits.publish(this.home)
     this.#audit = audit
     this.#context = {
       store,
+      node: this.node,
       audit: {
         require: async (record) => {
           if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
@@ -106,7 +122,7 @@ export class World {
       },
       dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
       permits,
-      readiness: new Readiness(),
+      readiness: new Readiness({ isHeld: true }),
       turns: new KeyedLock(),
       clock: this.clock,
       log: createLog({ process: 'control-plane', level: 'silent', write: () => {} }),

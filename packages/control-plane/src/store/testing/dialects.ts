@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { TestPostgres } from '../../../../../test/support/postgres.ts'
+import { requires } from '../../../../../test/support/requires.ts'
+import type { StorePlace } from '../store.ts'
+
+/** Makes empty stores of one dialect, as many as a file of tests wants. */
+export interface TestStores {
+  make(): Promise<StorePlace>
+  /** Runs SQL beside the store. Answers the first column of each row. */
+  run(place: StorePlace, sql: string): Promise<readonly unknown[]>
+  tables(place: StorePlace): Promise<readonly unknown[]>
+  /** Refuses every change of a sandbox from now on: that is what a full disk looks like. Answers how to end that. */
+  fill(place: StorePlace): Promise<() => Promise<unknown>>
+  /** Ends what runs for them and removes them all. */
+  stop(): Promise<void>
+}
+
+interface TestDialect {
+  readonly name: string
+  /** For `describe`: skips, with the reason, where it cannot run. */
+  readonly options: ReturnType<typeof requires>
+  start(): Promise<TestStores>
+}
+
+/** What holds on one holds on the other: `for (const dialect of DIALECTS) describe(dialect.name, dialect.options, …)`. */
+export const DIALECTS: readonly TestDialect[] = [
+  { name: 'SQLite', options: {}, start: async () => new SqliteStores() },
+  {
+    name: 'PostgreSQL',
+    options: requires('postgres'),
+    start: async () => new PostgresStores(await TestPostgres.start()),
+  },
+]
+
+class SqliteStores implements TestStores {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'airlock-stores-'))
+  #made = 0
+
+  async make(): Promise<StorePlace> {
+    return { file: join(this.#dir, `${++this.#made}.db`) }
+  }
+
+  async run(place: StorePlace, sql: string): Promise<readonly unknown[]> {
+    if (!('file' in place)) throw new TypeError('not a file')
+    const database = new DatabaseSync(place.file)
+    try {
+      return database
+        .prepare(sql)
+        .all()
+        .map((row) => Object.values(row)[0])
+    } finally {
+      database.close()
+    }
+  }
+
+  async tables(place: StorePlace): Promise<readonly unknown[]> {
+    const tables = "select name from sqlite_master where type = 'table' and name not like 'kysely%' order by name"
+    return this.run(place, tables)
+  }
+
+  async fill(place: StorePlace): Promise<() => Promise<unknown>> {
+    const full = `create trigger full before update on sandboxes begin select raise(abort, 'disk full'); end`
+    await this.run(place, full)
+    return async () => this.run(place, 'drop trigger full')
+  }
+
+  async stop(): Promise<void> {
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+}
+
+class PostgresStores implements TestStores {
+  readonly #postgres: TestPostgres
+
+  constructor(postgres: TestPostgres) {
+    this.#postgres = postgres
+  }
+
+  async make(): Promise<StorePlace> {
+    return { url: await this.#postgres.createDatabase() }
+  }
+
+  async run(place: StorePlace, sql: string): Promise<readonly unknown[]> {
+    if (!('url' in place)) throw new TypeError('not a URL')
+    return this.#postgres.ask(place.url, sql)
+  }
+
+  async tables(place: StorePlace): Promise<readonly unknown[]> {
+    const own = "table_schema = 'public' and table_name not like 'kysely%'"
+    return this.run(place, `select table_name from information_schema.tables where ${own} order by 1`)
+  }
+
+  async fill(place: StorePlace): Promise<() => Promise<unknown>> {
+    const raise = `begin raise exception 'disk full' using errcode = '53100'; end`
+    await this.run(place, `create function full_disk() returns trigger language plpgsql as $$ ${raise} $$`)
+    const trigger = 'create trigger full_disk before update on sandboxes for each row execute function full_disk()'
+    await this.run(place, trigger)
+    return async () => this.run(place, 'drop function full_disk() cascade')
+  }
+
+  async stop(): Promise<void> {
+    await this.#postgres.stop()
+  }
+}

@@ -1,0 +1,164 @@
+import { verifyExport } from '@airlock/audit'
+import { Airlock } from '@airlock/sdk'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { linesOf } from '../support/lines.ts'
+import { TestPostgres } from '../support/postgres.ts'
+import { requires } from '../support/requires.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+
+const users = (server: TestServer) => ({
+  airlock: new Airlock({ url: server.url, apiKey: server.developerKey }),
+  admin: new Airlock({ url: server.url, apiKey: server.adminKey }),
+})
+
+async function verified(admin: Airlock): Promise<number> {
+  const { head, publicKey } = await admin.audit.head()
+  const result = await verifyExport(linesOf(admin.audit.export()), { publicKey, head })
+  expect(result).toMatchObject({ ok: true, tenant: 'default' })
+  return result.ok ? result.records : 0
+}
+
+describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
+  let postgres: TestPostgres
+  beforeAll(async () => (postgres = await TestPostgres.start()))
+  afterAll(() => postgres?.stop())
+
+  const start = (url: string, home?: string) =>
+    startServer({ env: { DATABASE_URL: url }, ...(home === undefined ? {} : { home }) })
+
+  it('walk as on SQLite, and only the control plane knows the password', async () => {
+    const url = await postgres.createDatabase()
+    const server = await start(url)
+    try {
+      const { airlock, admin } = users(server)
+      const sandbox = await airlock.sandboxes.create({ name: 'walk', labels: { team: 'red' } })
+      expect(await sandbox.run({ shell: 'echo out; echo kept > kept; exit 7' })).toMatchObject({
+        exitCode: 7,
+        stdout: 'out\n',
+      })
+      expect(await sandbox.files.readText('/workspace/kept')).toBe('kept\n')
+      expect(await postgres.ask(url, 'select state, exit_code from commands')).toEqual(['exited|7'])
+      await sandbox.terminate()
+      expect(sandbox.data).toMatchObject({ state: 'stopped', endReason: 'terminated' })
+      expect(await verified(admin)).toBeGreaterThan(8)
+      expect(tellsPassword(server)).toEqual(['control-plane', 'supervisor'])
+      expect(server.logs()).not.toContain('secret-of-postgres')
+      expect(filesWithPassword(server.home)).toEqual([])
+    } finally {
+      await server.stop('SIGINT')
+    }
+  })
+
+  it('go on when PostgreSQL goes away and comes back', async () => {
+    const server = await start(await postgres.createDatabase())
+    try {
+      const { airlock, admin } = users(server)
+      const sandbox = await airlock.sandboxes.create({})
+      await postgres.kill9()
+      await expect(airlock.sandboxes.create({})).rejects.toMatchObject({ code: 'store_unavailable' })
+      await postgres.restart()
+      await expect
+        .poll(async () => fetch(`${server.url}/readyz`).then((one) => one.status), { timeout: 30_000 })
+        .toBe(200)
+      expect(await sandbox.run(['echo', 'still'])).toMatchObject({ stdout: 'still\n' })
+      await sandbox.terminate()
+      await verified(admin)
+    } finally {
+      await server.stop('SIGINT')
+    }
+  })
+
+  it('that share one do not harm each other: started, used, killed and started again', async () => {
+    const url = await postgres.createDatabase()
+    const first = await start(url)
+    const second = await start(url)
+    let again: TestServer | undefined
+    try {
+      const [one, two] = [users(first), users(second)]
+      const [mine, yours] = await Promise.all([
+        one.airlock.sandboxes.create({ name: 'mine' }),
+        two.airlock.sandboxes.create({ name: 'yours' }),
+      ])
+      expect(mine.data.node).not.toBe(yours.data.node)
+
+      // Each server knows the keys and the rows of the other, and says where to go for the rest.
+      const visitor = new Airlock({ url: second.url, apiKey: first.developerKey })
+      const seen = await visitor.sandboxes.get(mine.id)
+      expect(seen.data).toMatchObject({ name: 'mine', state: 'active', node: mine.data.node })
+      await expect(visitor.sandboxes.create({ name: 'mine' })).rejects.toMatchObject({ code: 'name_taken' })
+      for (const effect of [
+        async () => seen.run(['true']),
+        async () => seen.files.readText('/workspace/x'),
+        async () => seen.terminate(),
+        async () => visitor.sandboxes.getOrCreate('mine', {}),
+      ])
+        await expect(effect()).rejects.toMatchObject({ code: 'wrong_node', hint: `Ask ${first.url}.` })
+
+      // One dies with everything but its sandboxes. The other goes on granting, and ends nothing of it.
+      await first.kill9()
+      expect(await yours.run(['echo', 'on'])).toMatchObject({ stdout: 'on\n' })
+      await (await two.airlock.sandboxes.create({})).terminate()
+      expect((await two.airlock.sandboxes.get(mine.id)).data.state).toBe('active')
+
+      again = await start(url, first.home)
+      const back = users(again)
+      const found = await back.airlock.sandboxes.get(mine.id)
+      expect(found.data).toMatchObject({ state: 'active', node: mine.data.node })
+      expect(await found.run(['echo', 'back'])).toMatchObject({ stdout: 'back\n' })
+
+      // Two chains, each whole, each by its own key.
+      expect([await verified(back.admin), await verified(two.admin)].every((count) => count > 4)).toBe(true)
+      await expect
+        .poll(async () => (await two.admin.audit.chains()).map((chain) => [chain.node, chain.url]), { timeout: 20_000 })
+        .toEqual(
+          [
+            [mine.data.node, again.url],
+            [yours.data.node, second.url],
+          ].sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+        )
+      const [a, b] = await two.admin.audit.chains()
+      expect(a?.publicKey).not.toBe(b?.publicKey)
+
+      // Ctrl-C at one ends its own alone.
+      await again.stop('SIGINT')
+      expect((await two.airlock.sandboxes.get(mine.id)).data).toMatchObject({ state: 'stopped', endReason: 'shutdown' })
+      expect((await two.airlock.sandboxes.get(yours.id)).data.state).toBe('active')
+    } finally {
+      await again?.stop('SIGINT')
+      await first.stop('SIGINT')
+      await second.stop('SIGINT')
+    }
+  })
+})
+
+/** Which processes of a server have the password in their environment; none may have it on its command line. */
+function tellsPassword(server: TestServer): readonly string[] {
+  const names: string[] = []
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    const [environ, cmdline] = [readProc(pid, 'environ'), readProc(pid, 'cmdline')]
+    if (cmdline.includes('secret-of-postgres')) names.push(`command line of ${pid}`)
+    if (!environ.includes(server.home) || !environ.includes('secret-of-postgres')) continue
+    names.push(Number(pid) === server.pid ? 'supervisor' : (/packages\/([a-z-]+)\//.exec(cmdline)?.[1] ?? cmdline))
+  }
+  return names.sort()
+}
+
+function readProc(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    // It is gone.
+    return ''
+  }
+}
+
+function filesWithPassword(home: string): readonly string[] {
+  const places = ['control-plane', 'recorder', 'logs', 'public', 'run/spill']
+  return places
+    .flatMap((place) => readdirSync(join(home, place), { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => readFileSync(path).includes('secret-of-postgres'))
+}
