@@ -17,7 +17,7 @@ const PACKAGES = {
   audit: { zones: ['contract', 'std'], npm: ['zod'], why: 'is evidence: it must verify without the rest' },
   'control-plane': {
     zones: ['audit', 'contract', 'std'],
-    npm: ['fastify', 'kysely', 'zod'],
+    npm: ['fastify', 'kysely', 'pg', 'zod'],
     why: 'is one process: it reaches others by sockets',
   },
   'data-plane': { zones: ['audit', 'contract', 'std'], npm: ['zod'], why: 'has host privileges: it loads little' },
@@ -100,11 +100,18 @@ const RESTRICTED = [
     places: ['packages/control-plane/src/store/', 'packages/control-plane/src/compose.ts'],
     why: 'Queries live in the store.',
   },
+  {
+    name: 'pg',
+    modules: ['pg'],
+    places: ['packages/control-plane/src/store/postgres.ts'],
+    why: 'One file knows that the store is PostgreSQL.',
+  },
 ]
 
 /** Single files that may do more than their zone. */
 const EXCEPTIONS = {
   'packages/cli/src/verbs/serve.ts': { zones: ['supervisor'], why: '`airlock serve` is the supervisor' },
+  'packages/cli/src/verbs/service-unit.ts': { zones: ['supervisor'], why: 'the units start the supervisor' },
   'packages/cli/src/verbs/doctor.ts': { zones: ['data-plane'], why: '`airlock doctor` runs its checks' },
 }
 

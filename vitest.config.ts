@@ -11,7 +11,12 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       {
-        test: { name: 'unit', include: ['packages/**/*.test.ts'], exclude: [LONG, '**/node_modules/**'], ...bounds },
+        test: {
+          name: 'unit',
+          include: ['{packages,bench}/**/*.test.ts'],
+          exclude: [LONG, '**/node_modules/**'],
+          ...bounds,
+        },
       },
       { test: { name: 'style', include: ['test/style/**/*.test.ts'], ...bounds } },
       {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { argv } from 'node:process'
-import { COMMON_ERRORS, DEFAULTS, ERRORS, ROUTES, SETTINGS, type Route } from '@airlock/contract'
+import { COMMON_ERRORS, DEFAULTS, ERRORS, ROUTES, SECRET_VARIABLES, SETTINGS, type Route } from '@airlock/contract'
 
 /** Documentation that is made of tables in `contract`: path below the repository → text. */
 export function generateDocs(): ReadonlyMap<string, string> {
@@ -51,6 +51,13 @@ function configuration(): string {
     'else `airlock.toml` in the home, else in the working directory. An unknown key is an error.',
     '',
     ...table(['key', 'variable', 'default', 'what it is'], settings),
+    '',
+    'What holds a secret is read from the environment alone, and only the process that needs it gets it:',
+    '',
+    ...table(
+      ['variable', 'what it is'],
+      Object.entries(SECRET_VARIABLES).map(([name, about]) => [`\`${name}\``, about]),
+    ),
     '',
     'Clients (SDK and CLI) read `AIRLOCK_URL` and `AIRLOCK_API_KEY`. Without a key they look for `developer.key` in the home of',
     'a server on the same machine, which `AIRLOCK_HOME` names when it is not the usual one.',

@@ -23,8 +23,13 @@ const NEEDED: readonly Package[] = [
 const EXTRA: readonly Package[] = [
   { name: 'runc', programs: ['runc'], why: 'the other runtime' },
   { name: 'runsc', programs: ['runsc'], why: 'the strict tier' },
-  { name: 'docker.io', programs: ['dockerd'], why: 'the docker backend' },
+  { name: 'docker.io', programs: ['dockerd'], why: 'the docker backend, and tests of the server image' },
+  { name: 'docker-compose', programs: ['docker-compose'], why: 'tests of the server image' },
+  { name: 'debootstrap', programs: ['debootstrap'], why: 'tests of the server image, and on another host' },
+  { name: 'qemu-system-x86', programs: ['qemu-system-x86_64'], why: 'tests on another host' },
   { name: 'git', programs: ['git'], why: 'tests of our conventions' },
+  { name: 'openssl', programs: ['openssl'], why: 'tests of clients over TLS' },
+  { name: 'postgresql', programs: ['pg_createcluster'], why: 'tests of the other store' },
 ]
 
 /** Sandboxes see the system's own programs: one in somebody's home directory does not count. */

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 function killGuest(sandbox: string): void {
   for (const pid of server.processesOf(sandbox))
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.mjs')) process.kill(pid, 'SIGKILL')
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.cjs')) process.kill(pid, 'SIGKILL')
 }
 
 describe('the walk', () => {

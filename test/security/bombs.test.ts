@@ -39,7 +39,7 @@ async function expectOthersAnswer(): Promise<void> {
 
 describe('is contained', () => {
   it('a fork bomb', async () => {
-    const bomb = await sandbox.start({ shell: 'f() { f | f & }; f; sleep 30' }, { timeoutMs: 4_000 })
+    const bomb = await sandbox.start({ shell: 'f() { f | f & }; f; exec sleep 30' }, { timeoutMs: 4_000 })
     await expectOthersAnswer()
     const ended = await bomb.wait()
     expect(ended).toMatchObject({ state: 'exited', timedOut: true })

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createOciBackend } from '../../packages/data-plane/src/isolation/backends/oci/oci-backend.ts'
 import { GuestLink } from '../../packages/data-plane/src/session/guest-link.ts'
 
-const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.mjs', import.meta.url))
+const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.cjs', import.meta.url))
 
 /** Runs one program in a sandbox of the real backend with the real guest, but without the checks of the data plane. */
 export async function runBare(

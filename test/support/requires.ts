@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
+import { postgresPrograms } from './postgres.ts'
 
 declare module 'vitest' {
   interface TaskMeta {
@@ -7,7 +9,19 @@ declare module 'vitest' {
 }
 
 /** What a machine may lack. */
-export type Requirement = 'root' | 'crun' | 'runc' | 'runsc' | 'python3'
+export type Requirement =
+  | 'root'
+  | 'crun'
+  | 'runc'
+  | 'runsc'
+  | 'python3'
+  | 'openssl'
+  | 'postgres'
+  | 'node20'
+  | 'dockerd'
+  | 'docker-compose'
+  | 'debootstrap'
+  | 'qemu-system-x86_64'
 
 /**
  * Options for `it` or `describe` that skip it, with the reason, on a machine that lacks something:
@@ -22,7 +36,16 @@ const DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin
 
 function isThere(requirement: Requirement): boolean {
   if (requirement === 'root') return process.getuid?.() === 0
+  if (requirement === 'node20') return findNode20() !== undefined
+  if (requirement === 'postgres') return postgresPrograms() !== undefined
   return DIRECTORIES.some((directory) => isExecutable(`${directory}/${requirement}`))
+}
+
+/** A Node of the system that is as old as users may have. */
+export function findNode20(): string | undefined {
+  return DIRECTORIES.map((directory) => `${directory}/node`)
+    .filter(isExecutable)
+    .find((path) => execFileSync(path, ['--version'], { encoding: 'utf8' }).startsWith('v20.'))
 }
 
 function isExecutable(path: string): boolean {

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { deadline, waitFor } from '@airlock/std'
@@ -8,8 +9,8 @@ import { processesOf, removeHome, sweep } from './leftovers.ts'
 
 export { leftovers } from './leftovers.ts'
 
-const CLI = fileURLToPath(new URL('../../packages/cli/bin/airlock.js', import.meta.url))
-const READY_MS = 60_000
+const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
+const READY_MS = 180_000
 const STOP_MS = 100_000
 const FAILPOINT_MS = 10_000
 const LOG_CHARS = 1024 * 1024
@@ -21,6 +22,8 @@ export interface ServerOptions {
   readonly failpoint?: string
   /** State of a server that ran before. */
   readonly home?: string
+  /** Whose code it runs: this repository, or a copy of it. */
+  readonly tree?: string
   /** Resolves also when the server dies before it is ready, as it may at a failpoint. */
   readonly tolerateDeath?: boolean
 }
@@ -53,7 +56,8 @@ export interface TestServer {
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const home = options.home ?? makeHome()
   const logged = logReader(home)
-  const child = spawn(process.execPath, [CLI, 'serve', '--json'], {
+  const program = join(options.tree ?? REPOSITORY, 'packages/cli/bin/airlock.js')
+  const child = spawn(process.execPath, [program, 'serve', '--json'], {
     env: environment(home, options),
     stdio: ['ignore', 'pipe', 'pipe'],
   })

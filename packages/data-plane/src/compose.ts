@@ -1,5 +1,5 @@
 import { RecorderClient } from '@airlock/audit'
-import { armFailpoint, type Failpoint } from '@airlock/contract'
+import { armFailpoint, traceSteps, type Failpoint } from '@airlock/contract'
 import { createLog, Supervised, systemClock } from '@airlock/std'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -22,11 +22,13 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
   const failpoint: Failpoint = armFailpoint(config.failpoint ?? undefined, {
     self: 'data-plane',
     kill: (victim) => supervised.kill(victim),
+    onStep: traceSteps(log, config.logLevel),
   })
   const backend = await createOciBackend({
     stateDir: config.stateDir,
     runtimeDir: config.runtimeDir,
     runtime: config.runtime,
+    ...(config.cgroup === null ? {} : { cgroup: config.cgroup }),
     guestBundle: fileURLToPath(import.meta.resolve('@airlock/guest/bundle')),
     node: process.execPath,
     log,

@@ -11,6 +11,8 @@ const dataPlaneConfig = z.strictObject({
   recorderSocket: z.string(),
   spillDir: z.string(),
   runtime: z.string(),
+  /** The group of version 2 that was delegated for sandboxes. */
+  cgroup: z.string().nullable(),
   capacity: z.int(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),

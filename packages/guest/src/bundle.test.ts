@@ -12,10 +12,10 @@ describe('the bundle', () => {
   it('is one small file that needs nothing but Node', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'airlock-bundle-'))
     try {
-      const path = join(directory, 'guest.mjs')
+      const path = join(directory, 'guest.cjs')
       await promisify(execFile)(process.execPath, [BUILD, path])
       const text = await readFile(path, 'utf8')
-      const imported = [...text.matchAll(/^import .*? from "(.+?)";$/gm)].map((match) => match[1] ?? '')
+      const imported = [...text.matchAll(/\brequire\("(.+?)"\)/g)].map((match) => match[1] ?? '')
       expect(imported.length).toBeGreaterThan(0)
       expect(imported.filter((name) => !builtinModules.includes(name.replace('node:', '')))).toEqual([])
       expect(text.length).toBeLessThan(100 * 1024)

@@ -18,5 +18,6 @@ const guest = new Guest(boot, connection)
 process.on('uncaughtException', () => {})
 process.on('unhandledRejection', () => {})
 
-guest.prepare()
 connection.start(guest)
+// The hello goes out first: the host has work to do with it while we prepare.
+setImmediate(() => guest.prepare())

@@ -4,7 +4,7 @@ import { parseLogLine, type LogLine } from './log-line.ts'
 import type { ProcessSpec } from './processes.ts'
 import { Run, type Facts } from './run.ts'
 
-const READY_MS = 30_000
+const READY_MS = 120_000
 const HEALTHY_MS = 30_000
 const BACKOFF_MS = { first: 100, most: 5_000 }
 /** Enough for the stack of a crash. */

@@ -12,6 +12,7 @@ import { pinPort } from './port.ts'
 import { processTable } from './processes.ts'
 import { supervise, type SuperviseOptions } from './supervise.ts'
 import { endSurvivors, ProcessList } from './survivors.ts'
+import { notifyReady } from './systemd/notify.ts'
 
 /** Where `serve` reads and prints. */
 export interface ServeIo {
@@ -91,6 +92,7 @@ function options(
     onReady: (facts) => {
       own.info('ready', { pid: process.pid })
       io.out(json ? readyJson(facts, process.pid) : readyText(facts, settings))
+      void notifyReady(io.env, (text) => own.warn(text))
     },
     onStop: (mode) => say(mode === 'end' ? ending(settings) : 'Stopping; sandboxes keep running.'),
     onFailure: (reason) => io.err(`Airlock did not start.\n${reason}\nTo see what is missing: npx airlock doctor`),

@@ -17,7 +17,7 @@ export interface BackendHost {
 }
 
 const MIB = 1024 * 1024
-const TEST_LIMIT_MS = 30_000
+const TEST_LIMIT_MS = 120_000
 
 /** The contract of the port, tried from inside a real sandbox. Every backend runs it; none may be replaced by a fake. */
 export function describeBackend(name: string, makeHost: () => BackendHost): void {
@@ -515,9 +515,9 @@ for pid in children:
     const probe = await context.started({ cpus: 0.1 })
     const { stdout } = await probe.python(`
 import time
-start = time.monotonic()
+start, used = time.monotonic(), time.process_time()
 while time.monotonic() - start < 1: pass
-print(time.process_time() < 0.5 * (time.monotonic() - start))
+print(time.process_time() - used < 0.5 * (time.monotonic() - start))
 `)
     expect(stdout).toBe('True\n')
   })

@@ -9,6 +9,7 @@ import { runChecks } from './doctor.ts'
 const GUEST = fileURLToPath(import.meta.resolve('@airlock/guest/bundle'))
 const NAMES = [
   'kernel',
+  'capabilities',
   'namespaces',
   'uid ranges',
   'cgroups',

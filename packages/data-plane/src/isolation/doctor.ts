@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { release } from 'node:os'
 import { readSeccompProfile, compileSeccomp } from './backends/oci/seccomp.ts'
 import {
+  tryCapabilities,
   tryGroups,
   tryIdMappedMount,
   tryLoopImage,
@@ -48,17 +49,23 @@ interface Part {
 
 const PARTS: readonly Part[] = [
   {
+    name: 'capabilities',
+    attempt: tryCapabilities,
+    otherwise: 'missing',
+    todo: 'Run as root; a container is given them by name: see docs/deploy.md.',
+  },
+  {
     name: 'namespaces',
     attempt: tryNamespaces,
     otherwise: 'missing',
-    todo: 'Run as root; in a container it needs CAP_SYS_ADMIN; on Ubuntu see kernel.apparmor_restrict_unprivileged_userns.',
+    todo: 'Run as root; in a container see docs/deploy.md; on Ubuntu see kernel.apparmor_restrict_unprivileged_userns.',
   },
   { name: 'uid ranges', attempt: tryUidRange, otherwise: 'missing', todo: 'Run as root.' },
   {
     name: 'cgroups',
     attempt: tryGroups,
     otherwise: 'missing',
-    todo: 'Mount the memory, pids and cpu controllers where root may make groups; in a container, give it a cgroup of its own.',
+    todo: 'Mount the memory, pids and cpu controllers where root may make groups; in a container see docs/deploy.md.',
   },
   { name: 'seccomp', attempt: trySeccomp, otherwise: 'missing', todo: 'Use a kernel with CONFIG_SECCOMP_FILTER.' },
   {
@@ -72,7 +79,7 @@ const PARTS: readonly Part[] = [
     name: 'loop images',
     attempt: tryLoopImage,
     otherwise: 'missing',
-    todo: 'modprobe loop ext4; apt-get install e2fsprogs mount; in a container pass /dev/loop-control and the loop devices.',
+    todo: 'modprobe loop ext4; apt-get install e2fsprogs mount; in a container see docs/deploy.md.',
   },
   { name: 'crun', attempt: async () => await tryRuntime('crun'), otherwise: 'limited', todo: 'apt-get install crun' },
   { name: 'runc', attempt: async () => await tryRuntime('runc'), otherwise: 'limited', todo: 'apt-get install runc' },
@@ -129,5 +136,6 @@ function describe(error: unknown): string {
 }
 
 function todoOf(error: unknown): string {
-  return isAirlockError(error) && error.code !== 'start_failed' ? error.hint : 'Mend what is marked above first.'
+  if (isAirlockError(error) && error.code !== 'start_failed') return error.hint
+  return 'Mend what is marked above first; in a container see docs/deploy.md.'
 }

@@ -5,12 +5,14 @@ import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const CLAIM_KEPT_MS = 10 * 60_000
+const SWEEP_EVERY_MS = 60_000
 
 /** Checks permits and lets each be used once. A claim is a directory, so that it survives kill -9. */
 export class PermitDesk {
   readonly #keyFile: string
   readonly #claims: string
   readonly #clock: Clock
+  #sweptAt = -Infinity
 
   constructor(options: { publicDir: string; stateDir: string; clock: Clock }) {
     this.#keyFile = join(options.publicDir, 'permit.pub')
@@ -30,8 +32,10 @@ export class PermitDesk {
     return permit
   }
 
-  /** Claims older than any permit can live. */
+  /** Claims older than any permit can live. Not at every permit, for there may be thousands of them. */
   async #forgetExpired(): Promise<void> {
+    if (this.#clock.now() < this.#sweptAt + SWEEP_EVERY_MS) return
+    this.#sweptAt = this.#clock.now()
     const names = await readdir(this.#claims).catch(() => [])
     for (const name of names) {
       const path = join(this.#claims, name)

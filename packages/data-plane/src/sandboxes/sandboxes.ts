@@ -197,14 +197,12 @@ export class Sandboxes {
     throwOnWeakIsolation(isolation)
     await this.#waitForGuest(id, link, signal)
     await failpoint('create.guest-attached')
-    await writeState(this.#stateDir(id), { permit, bootId, isolation })
-    await audit.require({
-      ...who(entry),
-      sandbox: id,
-      point: 'isolation.start',
-      status: 'done',
-      payload: { isolation },
-    })
+    const what = { sandbox: id, point: 'isolation.start', status: 'done', payload: { isolation } } as const
+    // Both must be on disk before anybody is told; neither needs the other.
+    await Promise.all([
+      writeState(this.#stateDir(id), { permit, bootId, isolation }),
+      audit.require({ ...who(entry), ...what }),
+    ])
     entry.state = 'running'
     return isolation
   }

@@ -1,5 +1,4 @@
 import { close, read } from 'node:fs'
-import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { CHUNK_BYTES, WINDOW_BYTES } from '@airlock/contract/guest'
 import { toGuestError } from '../failure.ts'
@@ -46,7 +45,7 @@ export class FileReading implements Transfer {
   async #run(): Promise<void> {
     try {
       // The answer to the request goes first.
-      await setImmediate()
+      await new Promise((resolve) => setImmediate(resolve))
       while (!this.#isCancelled && this.#sent < this.#size && (await this.#sendNext()));
       if (!this.#isCancelled) this.#events.done('eof', this.#sent)
     } catch (error) {

@@ -1,7 +1,6 @@
 import { closeSync, constants, mkdirSync, openSync, readFileSync, rmdirSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GuestGroups } from '@airlock/contract/guest'
-import { sleep } from '@airlock/std'
 import { errnoOf } from '../failure.ts'
 
 const SWEEP_MS = 1000
@@ -47,7 +46,7 @@ export class CommandGroups {
       const pids = this.#pids(name)
       if (pids.length === 0) return
       for (const pid of pids) signalProcess(pid, 'SIGKILL')
-      await sleep(KILL_PAUSE_MS)
+      await new Promise((resolve) => setTimeout(resolve, KILL_PAUSE_MS))
     }
   }
 

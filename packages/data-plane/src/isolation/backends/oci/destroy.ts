@@ -2,6 +2,7 @@ import { AirlockError, type Failpoint } from '@airlock/contract'
 import { sleep } from '@airlock/std'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import type { Groups } from './groups/groups.ts'
 import type { SandboxPaths } from './paths.ts'
 import { isSystemError } from './system-error.ts'
@@ -9,6 +10,9 @@ import type { UidRanges } from './uid-ranges.ts'
 
 const LIMIT_MS = 10_000
 const FREEZE_LIMIT_MS = 500
+/** How long the killed may take to go before they are killed again. */
+const PATIENCE_MS = 30
+const MAX_PATIENCE_MS = 300
 
 export interface Destruction {
   readonly id: string
@@ -42,18 +46,23 @@ export async function destroySandbox(target: Destruction): Promise<void> {
  */
 async function killAll(groups: Groups, id: string): Promise<void> {
   const until = Date.now() + LIMIT_MS
-  for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 100)) {
+  for (let patienceMs = PATIENCE_MS; ; patienceMs = Math.min(patienceMs * 2, MAX_PATIENCE_MS)) {
     await freezeAll(groups, id)
     groups.refuseForks(id)
     groups.kill(id)
     groups.thaw(id)
-    if (groups.remove(id)) return
+    if (await isRemoved(groups, id, patienceMs)) return
     if (Date.now() > until) break
-    await sleep(waitMs)
-    // Dead but not yet gone needs no second freeze.
-    if (groups.remove(id)) return
   }
   throw new AirlockError('internal', `Processes of ${id} would not die: ${groups.pids(id).join(', ')}.`)
+}
+
+/** Dead but not yet gone needs no second freeze. */
+async function isRemoved(groups: Groups, id: string, withinMs: number): Promise<boolean> {
+  for (const until = Date.now() + withinMs; ; await sleep(1)) {
+    if (groups.remove(id)) return true
+    if (Date.now() > until) return false
+  }
 }
 
 /** Bounded: a process in the kernel may take its time, and the kill does not depend on it. */
@@ -74,12 +83,20 @@ async function loopDeviceGone(disk: string): Promise<void> {
   }
 }
 
-/** The loop device on this file, if any. */
+/**
+ * The loop device on this disk, if any. Known by the sandbox's id and the name of the file: where the state is a mount of
+ * its own, the kernel tells the path from there and not from the root.
+ */
 export function loopDeviceOf(disk: string): string | undefined {
   if (!existsSync('/sys/block')) return undefined
+  const name = `/${basename(dirname(disk))}/${basename(disk)}`
   return readdirSync('/sys/block')
-    .filter((name) => name.startsWith('loop'))
-    .find((name) => backingFile(name)?.replace(/ \(deleted\)$/u, '') === disk)
+    .filter((device) => device.startsWith('loop'))
+    .find((device) =>
+      backingFile(device)
+        ?.replace(/ \(deleted\)$/u, '')
+        .endsWith(name),
+    )
 }
 
 function backingFile(device: string): string | undefined {

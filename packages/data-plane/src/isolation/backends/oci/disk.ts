@@ -2,6 +2,7 @@ import { AirlockError } from '@airlock/contract'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readTemplate, writeTemplate, type DiskTemplate } from './disk-template.ts'
 import { runTool } from './run-tool.ts'
 
 /** The directories on a disk that become `/workspace` and `/home/user`. */
@@ -12,8 +13,15 @@ const BYTES_PER_INODE = 16_384
 const MIN_INODES = 1024
 const MAX_INODES = 4 * 1024 * 1024
 
-/** Makes the disks of sandboxes: sparse files with an ext4 file system. */
+/** Sizes whose empty disk is remembered. */
+const MAX_TEMPLATES = 16
+
+/**
+ * Makes the disks of sandboxes: sparse files with an ext4 file system. The first of a size is formatted; the others are
+ * copies of the little that formatting wrote. They share the id of the file system, which nothing looks at.
+ */
 export class Disks {
+  readonly #templates = new Map<number, DiskTemplate | 'unknown'>()
   readonly #mkfs: string
   /** What is on every new disk. */
   readonly #tree: string
@@ -29,6 +37,22 @@ export class Disks {
 
   /** The directories on it belong to the host's root; the launcher gives them to the sandbox's user. */
   async make(path: string, bytes: number): Promise<void> {
+    const known = this.#templates.get(bytes)
+    if (known !== undefined && known !== 'unknown') return writeTemplate(path, known)
+    await this.#format(path, bytes)
+    // Those that are made at the same time are formatted too: only one is read.
+    if (known === undefined) await this.#remember(path, bytes)
+  }
+
+  async #remember(path: string, bytes: number): Promise<void> {
+    const [oldest] = this.#templates.keys()
+    if (this.#templates.size >= MAX_TEMPLATES && oldest !== undefined) this.#templates.delete(oldest)
+    this.#templates.set(bytes, 'unknown')
+    const template = await readTemplate(path)
+    if (template) this.#templates.set(bytes, template)
+  }
+
+  async #format(path: string, bytes: number): Promise<void> {
     const file = await open(path, 'wx', 0o600)
     try {
       await file.truncate(Math.floor(bytes / BLOCK) * BLOCK)

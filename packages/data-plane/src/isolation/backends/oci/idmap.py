@@ -18,14 +18,19 @@ def check(result):
     return result
 
 
+# Each closes the end that is the other's: whoever fails, the other does not wait for it.
 ready, go = os.pipe(), os.pipe()
 child = os.fork()
 if child == 0:
+    os.close(go[1])
     check(libc.unshare(CLONE_NEWUSER))
     os.write(ready[1], b"x")
     os.read(go[0], 1)
     os._exit(0)
-os.read(ready[0], 1)
+os.close(ready[1])
+if not os.read(ready[0], 1):
+    # The child said why.
+    sys.exit(1)
 for name in ("uid_map", "gid_map"):
     with open(f"/proc/{child}/{name}", "w") as file:
         file.write("0 1879113728 65536")

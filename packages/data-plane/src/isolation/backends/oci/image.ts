@@ -24,7 +24,7 @@ export interface Image {
 }
 
 /** Counts up whenever the code below makes something else of the same tables. */
-const RECIPE_VERSION = 1
+const RECIPE_VERSION = 2
 
 /** Parents first. */
 const DIRECTORIES = [
@@ -102,7 +102,7 @@ function makeProgram(program: string): void {
   makeDirectory(program)
   makeDirectory(join(program, 'bin'))
   makeFile(join(program, 'bin', 'node'), '')
-  makeFile(join(program, 'guest.mjs'), '')
+  makeFile(join(program, 'guest.cjs'), '')
 }
 
 /** Links of a host whose /bin and the like are in /usr. */

@@ -114,7 +114,7 @@ function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
     bind(sources.controlDir, STAGED.control),
     bind(sources.program, STAGED.program),
     bindFile(sources.node, `${STAGED.program}/bin/node`),
-    bindFile(sources.guest, `${STAGED.program}/guest.mjs`),
+    bindFile(sources.guest, `${STAGED.program}/guest.cjs`),
   ]
   return mounts.map(({ source, target, options, type = 'none' }) => [
     escape(source),

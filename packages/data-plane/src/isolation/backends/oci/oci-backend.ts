@@ -9,6 +9,7 @@ import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { deadline, waitFor, type Log } from '@airlock/std'
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Capabilities, IsolationBackend, RunningSandbox, SandboxSpec, SandboxStats } from '../../backend.ts'
 import { makeBundle, USER } from './bundle.ts'
 import { destroySandbox } from './destroy.ts'
@@ -20,6 +21,7 @@ import { runLaunch, writeLaunch, type Launch } from './launch.ts'
 import { isInit, measureIsolation } from './measure.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
+import { throwOnMissingCapabilities } from './rights.ts'
 import { requireTool } from './run-tool.ts'
 import { findRuntime, nameOf, type Runtime } from './runtime.ts'
 import { compileSeccomp, readSeccompProfile, type OciSeccomp } from './seccomp.ts'
@@ -28,6 +30,8 @@ import { UidRanges, type UidRange } from './uid-ranges.ts'
 export interface OciOptions extends Places {
   /** `auto`, a name, or a path. */
   readonly runtime: string
+  /** The group of version 2 that was delegated to us, from the root of the tree. */
+  readonly cgroup?: string
   /** Host path of the guest, one bundled file. */
   readonly guestBundle: string
   /** Host path of the Node that runs it. */
@@ -51,7 +55,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
   return new OciBackend(options, {
     runtime,
     program,
-    groups: findGroups(options.stateDir),
+    groups: findGroups(options.stateDir, options.cgroup),
     uidRanges: new UidRanges(),
     image: makeHostImage(options.stateDir),
     disks: new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), options.stateDir),
@@ -90,6 +94,8 @@ export class OciBackend implements IsolationBackend {
   readonly capabilities: Capabilities
   readonly #options: OciOptions
   readonly #parts: Parts
+  /** What crun made of our profile for the first sandbox, in base64. */
+  #compiledSeccomp: string | undefined
   readonly #starting = new Map<string, { readonly ended: Promise<unknown>; readonly abort: AbortController }>()
 
   constructor(options: OciOptions, parts: Parts) {
@@ -193,6 +199,7 @@ export class OciBackend implements IsolationBackend {
     await runLaunch(launch, signal)
     await failpoint('create.launched')
     await writeFile(paths.isolation, JSON.stringify(await this.#measure(paths, signal)))
+    if (launch.runtime.kind === 'crun') this.#compiledSeccomp ??= await readCompiledSeccomp(paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
     return running
@@ -226,6 +233,7 @@ export class OciBackend implements IsolationBackend {
         limits: spec.limits,
         uidRange: made.uidRange,
         seccomp,
+        compiledSeccomp: this.#compiledSeccomp,
         imageBinds: image.binds,
         groupBinds: inside.binds,
         cgroupsPath: runtime.kind === 'runc' ? groups.runtimePath(spec.id) : undefined,
@@ -263,6 +271,11 @@ export class OciBackend implements IsolationBackend {
   }
 }
 
+/** Where crun keeps the filter of a sandbox, for commands of its own. Undefined when it does not. */
+async function readCompiledSeccomp(paths: SandboxPaths, id: string): Promise<string | undefined> {
+  return await readFile(join(paths.runtimeState, id, 'seccomp.bpf'), 'base64').catch(() => undefined)
+}
+
 /** Nothing of the caller's is in it: arguments of a process can be read by everybody on the host. */
 function makeBoot(groups: GuestBoot['groups']): GuestBoot {
   const env = {
@@ -287,6 +300,7 @@ function throwOnUnsupported(spec: SandboxSpec): void {
 function throwUnlessCapable(): void {
   if (process.platform !== 'linux') throw new AirlockError('isolation_unavailable', 'Sandboxes need Linux.')
   if (process.getuid?.() !== 0) throw new AirlockError('isolation_unavailable', 'Sandboxes need root on this host.')
+  throwOnMissingCapabilities()
   if (!existsSync('/proc/sys/kernel/seccomp/actions_avail'))
     throw new AirlockError('isolation_unavailable', 'The kernel has no system call filter (seccomp).')
 }

@@ -11,7 +11,7 @@ import { createOciBackend } from './oci-backend.ts'
 import { startTimeOf } from './processes.ts'
 import { findTool } from './run-tool.ts'
 
-const GUEST = fileURLToPath(new URL('../../fixtures/probe-guest.mjs', import.meta.url))
+const GUEST = fileURLToPath(new URL('../../fixtures/probe-guest.cjs', import.meta.url))
 
 for (const runtime of ['crun', 'runc'])
   describe.skipIf(findTool(runtime) === undefined)(`with ${runtime} on this host`, () => {

@@ -1,8 +1,9 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findGroups } from './groups/find-groups.ts'
+import { missingCapabilities, neededCapabilities } from './rights.ts'
 import { findTool, runTool } from './run-tool.ts'
 import { describeRuntime } from './runtime.ts'
 import { UidRanges } from './uid-ranges.ts'
@@ -11,18 +12,14 @@ import { UidRanges } from './uid-ranges.ts'
 export type Tried = { readonly works: true; readonly detail: string } | { readonly works: false; readonly why: string }
 
 const IDMAP = fileURLToPath(new URL('./idmap.py', import.meta.url))
-const ALL_NAMESPACES = [
-  '--user',
-  '--map-root-user',
-  '--mount',
-  '--pid',
-  '--fork',
-  '--net',
-  '--ipc',
-  '--uts',
-  '--cgroup',
-]
+const ALL_NAMESPACES = ['--user', '--mount', '--pid', '--fork', '--net', '--ipc', '--uts', '--cgroup']
 const PRIVATE_MOUNTS = ['--mount', '--propagation', 'private', '/bin/sh', '-euc']
+
+export async function tryCapabilities(): Promise<Tried> {
+  const missing = missingCapabilities(await readFile('/proc/self/status', 'utf8'))
+  if (missing.length > 0) return { works: false, why: `missing: ${missing.join(', ')}` }
+  return { works: true, detail: neededCapabilities().join(', ') }
+}
 
 export async function tryNamespaces(): Promise<Tried> {
   return await tryTool('unshare', [...ALL_NAMESPACES, 'true'], 'user, pid, net, ipc, uts, mount, cgroup')

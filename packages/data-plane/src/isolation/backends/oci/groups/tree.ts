@@ -1,5 +1,5 @@
 import { isSystemError } from '../system-error.ts'
-import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Reads a kernel file; undefined when the group is gone. */
@@ -34,6 +34,8 @@ function groupsBelow(dir: string): readonly string[] {
 /** Names of the groups directly in this one. */
 export function childrenOf(dir: string): readonly string[] {
   try {
+    // Each group in this one is a link of it, beside its own two: most have none, and their many files need no listing.
+    if (statSync(dir, { throwIfNoEntry: false })?.nlink === 2) return []
     return readdirSync(dir, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name)
@@ -45,7 +47,12 @@ export function childrenOf(dir: string): readonly string[] {
 
 /** The processes in this group and all below it. */
 export function pidsBelow(dir: string): readonly number[] {
-  return groupsBelow(dir).flatMap((group) => numbers(readKernel(join(group, 'cgroup.procs'))))
+  return groupsBelow(dir).flatMap((group) => pidsIn(group))
+}
+
+/** The processes in this very group. */
+export function pidsIn(group: string): readonly number[] {
+  return numbers(readKernel(join(group, 'cgroup.procs')))
 }
 
 /** SIGKILL, never to 0 or 1: those are our own process group and the host's init. */

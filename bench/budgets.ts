@@ -1,0 +1,64 @@
+import { findResult, type Report } from './report.ts'
+import { round } from './statistics.ts'
+
+export interface Verdict {
+  readonly what: string
+  readonly budget: string
+  readonly measured: string
+  readonly isMet: boolean
+}
+
+interface Budget {
+  readonly what: string
+  readonly budget: string
+  readonly unit: string
+  /** Undefined when it was not measured. */
+  readonly measure: (report: Report) => number | undefined
+  readonly isMet: (measured: number) => boolean
+}
+
+/** The budgets of the design that apply to what is built, on two cores. */
+const BUDGETS: readonly Budget[] = [
+  {
+    what: 'create → first result of a fresh sandbox, cold, p50',
+    budget: '≤ 150 ms',
+    unit: 'ms',
+    measure: (report) => findResult(report, 'coldResult')?.p50,
+    isMet: (ms) => ms <= 150,
+  },
+  {
+    what: 'a command in a live sandbox, p50 above a bare spawn',
+    budget: '≤ 15 ms',
+    unit: 'ms',
+    measure: (report) => minus(findResult(report, 'command')?.p50, findResult(report, 'command', 'bare process')?.p50),
+    isMet: (ms) => ms <= 15,
+  },
+  {
+    what: 'durable records per second',
+    budget: '≥ 5,000',
+    unit: '',
+    measure: (report) => findResult(report, 'recordsPerSecond')?.p50,
+    isMet: (count) => count >= 5_000,
+  },
+  {
+    what: 'memory of an idle sandbox (PSS), alone',
+    budget: '≤ 20 MB',
+    unit: 'MB',
+    measure: (report) => findResult(report, 'idleAlone')?.p50,
+    isMet: (megabytes) => megabytes <= 20,
+  },
+]
+
+export function judge(report: Report): readonly Verdict[] {
+  return BUDGETS.flatMap(({ what, budget, unit, measure, isMet }) => {
+    const measured = measure(report)
+    if (measured === undefined) return []
+    return [
+      { what, budget, measured: `${round(measured).toLocaleString('en')} ${unit}`.trim(), isMet: isMet(measured) },
+    ]
+  })
+}
+
+function minus(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a - b
+}

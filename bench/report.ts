@@ -1,0 +1,67 @@
+import type { Summary } from './statistics.ts'
+
+export const MEASURES = ['cold', 'command', 'crowd', 'memory', 'evidence', 'requests', 'trace'] as const
+export type MeasureName = (typeof MEASURES)[number]
+
+/** What is measured, as it is shown. */
+export const METRICS = {
+  coldResult: 'create → first result of a fresh sandbox, ms',
+  coldTotal: 'create → first result → terminate, ms',
+  command: 'a command in a live sandbox, ms',
+  crowdWall: '20 sandboxes at once, create → result → terminate of all, ms',
+  crowdEach: 'the same, per sandbox, ms',
+  idleAlone: 'memory of one idle sandbox (PSS), MB',
+  idleAmong: 'memory of an idle sandbox among 20 (PSS), MB',
+  recordsPerSecond: 'durable records per second, 1,024 in flight',
+  recordMs: 'one durable record, ms',
+  listPerSecond: 'API: list sandboxes, requests per second',
+  getPerSecond: 'API: get a sandbox, requests per second',
+} as const
+export type Metric = keyof typeof METRICS
+
+export interface Result {
+  readonly metric: Metric
+  readonly contender: string
+  readonly summary: Summary
+}
+
+/** One step of a create, a command and a terminate: how long after the one before it. */
+export interface TracedStep {
+  readonly step: string
+  readonly process: string
+  readonly deltaMs: number
+  readonly atMs: number
+}
+
+export interface Machine {
+  readonly cpu: string
+  readonly cpus: number
+  readonly memoryGb: number
+  readonly kernel: string
+  readonly arch: string
+  readonly cgroups: string
+  readonly fileSystem: string
+  /** An append of 4 KB and its fdatasync, where the state is. */
+  readonly syncMs: number
+  /** Of the last minute, before the first sample: a machine that works for others measures slower. */
+  readonly load: number
+  readonly node: string
+}
+
+export interface Report {
+  readonly date: string
+  readonly isQuick: boolean
+  readonly machine: Machine
+  readonly contenders: readonly { readonly name: string; readonly about: string }[]
+  readonly skipped: readonly { readonly name: string; readonly reason: string }[]
+  readonly results: readonly Result[]
+  readonly trace: readonly TracedStep[]
+}
+
+export function findResult(
+  report: Pick<Report, 'results'>,
+  metric: Metric,
+  contender = 'Airlock',
+): Summary | undefined {
+  return report.results.find((result) => result.metric === metric && result.contender === contender)?.summary
+}

@@ -1,0 +1,66 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { appendFileSync, readFileSync, rmSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { RESULTS_FILE, readResults } from '../../../test/support/results.ts'
+import type { Report, Tests } from '../report.ts'
+import { steps, type Step } from './steps.ts'
+
+// The one program of the machine: runs every step, whatever became of those before, and reports on the second serial line.
+const PORT = '/dev/ttyS1'
+const ALIVE_MS = 5_000
+const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url))
+const MINUTE_MS = 60_000
+
+spawnSync('stty', ['-F', PORT, 'raw', '-echo', '115200'])
+const alive = setInterval(() => report({ kind: 'alive' }), ALIVE_MS)
+report({ kind: 'alive' })
+for (const step of steps(readFileSync('/proc/cmdline', 'utf8').includes('airlock.accelerator=kvm'))) await runStep(step)
+clearInterval(alive)
+report({ kind: 'end' })
+// The last bytes must leave the line before the machine does.
+spawnSync('sleep', ['1'])
+
+async function runStep(step: Step): Promise<void> {
+  const since = Date.now()
+  rmSync(RESULTS_FILE, { force: true })
+  const exitCode = await runProgram(step)
+  const seconds = Math.round((Date.now() - since) / 1000)
+  report({ kind: 'step', step: step.name, exitCode, seconds, tests: step.hasTests ? countTests() : null })
+}
+
+/** Answers the exit code, or null when it took too long. */
+async function runProgram({ name, argv: [program = '', ...args], minutes }: Step): Promise<number | null> {
+  const child = spawn(program, args, {
+    cwd: REPOSITORY,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: minutes * MINUTE_MS,
+    killSignal: 'SIGKILL',
+    env: {
+      ...process.env,
+      PATH: `${REPOSITORY}node_modules/.bin:${process.env['PATH'] ?? ''}`,
+      NO_COLOR: '1',
+      CI: '1',
+    },
+  })
+  for (const input of [child.stdout, child.stderr])
+    createInterface({ input }).on('line', (text) => report({ kind: 'line', step: name, text }))
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(127))
+    child.once('exit', (code) => resolve(code))
+  })
+}
+
+function countTests(): Tests | null {
+  try {
+    const { passed, failed, skipped } = readResults()
+    return { passed, failed, skipped: skipped.length }
+  } catch {
+    // The run did not come to its end.
+    return null
+  }
+}
+
+function report(value: Report): void {
+  appendFileSync(PORT, `${JSON.stringify(value)}\n`)
+}
