@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config'
 
 const LONG = '**/*.long.test.ts'
 
-/** Real processes on a busy machine: the bounds find hangs, they do not measure. */
-const bounds = { testTimeout: 60_000, hookTimeout: 60_000 }
+/** Real processes on a busy machine: the bounds find hangs, they do not measure. What needs a second try is named. */
+const bounds = { testTimeout: 60_000, hookTimeout: 60_000, retry: 1 }
 
 export default defineConfig({
   test: {
@@ -39,10 +39,13 @@ export default defineConfig({
           globalSetup: ['test/support/sweep.ts'],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+          ...bounds,
           testTimeout: 600_000,
           hookTimeout: 120_000,
         },
       },
+      // A machine in a machine, emulated where there is no KVM: `npm run test:vm`, when there is an hour.
+      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], hookTimeout: 120_000 } },
     ],
   },
 })

@@ -16,6 +16,7 @@ export default class CountingReporter extends DefaultReporter {
     super.onTestRunEnd(modules, unhandled, reason)
     const results = count(modules, unhandled.length)
     for (const { name, reason: why } of results.skipped) this.log(`skipped: ${name} (${why})`)
+    for (const name of retried(modules)) this.log(`passed on the second try: ${name}`)
     mkdirSync(dirname(RESULTS_FILE), { recursive: true })
     writeFileSync(RESULTS_FILE, JSON.stringify(results, null, 2))
     this.log(`${results.passed} passed, ${results.failed} failed, ${results.skipped.length} skipped`)
@@ -39,6 +40,14 @@ function count(modules: readonly TestModule[], unhandled: number): Results {
     }
   }
   return { passed, failed, skipped }
+}
+
+function retried(modules: readonly TestModule[]): readonly string[] {
+  return modules.flatMap((module) =>
+    [...module.children.allTests()]
+      .filter((test) => test.diagnostic()?.flaky === true)
+      .map((test) => `${module.relativeModuleId} > ${test.fullName}`),
+  )
 }
 
 function reasonOf(test: TestCase): string {
