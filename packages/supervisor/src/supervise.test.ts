@@ -191,6 +191,12 @@ async function happened(event: string): Promise<void> {
   await waitFor(() => events().includes(event) || undefined, { signal: deadline(20_000), everyMs: 10 })
 }
 
+/** Gone, or dead and waiting for an init that does not reap. */
 async function gone(pid: number): Promise<void> {
-  await waitFor(() => !existsSync(`/proc/${pid}`) || undefined, { signal: deadline(20_000), everyMs: 10 })
+  await waitFor(() => stateOf(pid) === 'Z' || undefined, { signal: deadline(20_000), everyMs: 10 })
+}
+
+function stateOf(pid: number): string {
+  if (!existsSync(`/proc/${pid}/stat`)) return 'Z'
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.charAt(0) ?? 'Z'
 }

@@ -54,7 +54,9 @@ async function answer(
 ): Promise<void> {
   const url = new URL(request.url ?? '/', 'http://data-plane')
   const hungUp = new AbortController()
-  response.on('close', () => hungUp.abort(new AirlockError('timeout', 'The caller hung up.')))
+  response.on('close', () => {
+    if (!response.writableFinished) hungUp.abort(new AirlockError('timeout', 'The caller hung up.'))
+  })
   const { handler, params } = find(routes, request.method ?? 'GET', url.pathname)
   await send(response, await handler({ request, params, query: url.searchParams, signal: hungUp.signal }))
 }

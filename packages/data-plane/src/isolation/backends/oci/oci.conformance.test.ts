@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe } from 'vitest'
+import { requires } from '../../../../../../test/support/requires.ts'
 import { describeBackend, type BackendHost } from '../../conformance.ts'
 import { loopDeviceOf } from './destroy.ts'
 import { createOciBackend } from './oci-backend.ts'
 import { startTimeOf } from './processes.ts'
-import { findTool } from './run-tool.ts'
 
 const GUEST = fileURLToPath(new URL('../../fixtures/probe-guest.cjs', import.meta.url))
 
-for (const runtime of ['crun', 'runc'])
-  describe.skipIf(findTool(runtime) === undefined)(`with ${runtime} on this host`, () => {
+for (const runtime of ['crun', 'runc'] as const)
+  describe(`with ${runtime} on this host`, requires(runtime), () => {
     describeBackend(`oci (${runtime})`, () => makeHost(runtime))
   })
 
