@@ -1,6 +1,6 @@
 import type { Summary } from './statistics.ts'
 
-export const MEASURES = ['cold', 'command', 'crowd', 'memory', 'evidence', 'requests', 'trace'] as const
+export const MEASURES = ['cold', 'trace', 'command', 'crowd', 'memory', 'evidence', 'requests'] as const
 export type MeasureName = (typeof MEASURES)[number]
 
 /** What is measured, as it is shown. */
