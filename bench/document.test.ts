@@ -22,6 +22,7 @@ const report: Report = {
     fileSystem: 'ext4',
     syncMs: 0.25,
     load: 0.1,
+    nice: 0,
     node: '24.0.0',
   },
   contenders: [

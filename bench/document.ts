@@ -28,11 +28,11 @@ export function renderReport(report: Report): string {
 }
 
 function machineText({ date, machine, isQuick }: Report): string {
-  const { cpus, cpu, memoryGb, kernel, arch, cgroups, fileSystem, syncMs, load, node } = machine
+  const { cpus, cpu, memoryGb, kernel, arch, cgroups, fileSystem, syncMs, load, nice, node } = machine
   const quick = isQuick ? ' A quick run: too few samples to compare.' : ''
   return (
     `Measured on ${date.slice(0, 10)}: ${cpus} × ${cpu}, ${memoryGb} GB, ${arch}, Linux ${kernel}, cgroups ${cgroups}, ` +
-    `${fileSystem}, one fdatasync ${syncMs} ms, Node ${node}; load average before the run ${load}.${quick}`
+    `${fileSystem}, one fdatasync ${syncMs} ms, Node ${node}; load average before the run ${load}, nice ${nice}.${quick}`
   )
 }
 

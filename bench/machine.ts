@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
-import { arch, cpus, loadavg, release, totalmem } from 'node:os'
+import { arch, cpus, getPriority, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Machine } from './report.ts'
 import { quantile, round } from './statistics.ts'
@@ -18,6 +18,7 @@ export function describeMachine(directory: string): Machine {
     fileSystem: fileSystemOf(directory),
     syncMs: measureSync(directory),
     load: round(loadavg()[0] ?? 0),
+    nice: getPriority(),
     node: process.versions.node,
   }
 }

@@ -45,6 +45,8 @@ export interface Machine {
   readonly syncMs: number
   /** Of the last minute, before the first sample: a machine that works for others measures slower. */
   readonly load: number
+  /** The nice value of the run; below 0 it went before whatever else the machine did. */
+  readonly nice: number
   readonly node: string
 }
 
