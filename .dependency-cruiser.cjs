@@ -16,8 +16,8 @@ const PACKAGES = {
   contract: { zones: ['std'], npm: ['zod'], why: 'is the nouns alone: everybody imports it' },
   audit: { zones: ['contract', 'std'], npm: ['zod'], why: 'is evidence: it must verify without the rest' },
   'control-plane': {
-    zones: ['audit', 'contract', 'std'],
-    npm: ['fastify', 'kysely', 'pg', 'zod'],
+    zones: ['audit', 'contract', 'mcp', 'std'],
+    npm: ['fastify', 'jose', 'kysely', 'pg', 'zod'],
     why: 'is one process: it reaches others by sockets',
   },
   'data-plane': { zones: ['audit', 'contract', 'std'], npm: ['zod'], why: 'has host privileges: it loads little' },
@@ -25,8 +25,13 @@ const PACKAGES = {
   supervisor: { zones: ['contract', 'std'], npm: ['smol-toml'], why: 'starts processes, and loads none of them' },
   guest: { zones: ['contract', 'std'], npm: [], why: 'runs among hostile code, as one file without dependencies' },
   sdk: { zones: ['contract', 'std'], npm: ['zod'], why: "is the customer's program" },
+  mcp: {
+    zones: ['contract', 'std'],
+    npm: ['zod', '@modelcontextprotocol/server'],
+    why: 'is the tools alone: how a route is reached is told to it',
+  },
   cli: {
-    zones: ['sdk', 'contract', 'std', 'audit'],
+    zones: ['sdk', 'contract', 'mcp', 'std', 'audit'],
     npm: ['commander'],
     why: 'speaks through the SDK; of audit it takes the offline verifier',
   },
@@ -51,6 +56,7 @@ const FOLDERS = {
     transport: ['session'],
     session: ['process', 'files'],
     files: ['process'],
+    kernels: ['session'],
     process: [],
   },
 }
@@ -84,6 +90,7 @@ const RESTRICTED = [
       'packages/control-plane/src/orchestration/data-plane-',
       'packages/guest/src/transport/',
       'packages/guest/src/process/',
+      'packages/guest/src/kernels/node/control.ts',
       'packages/sdk/',
     ],
     why: 'Bytes from elsewhere enter at edges that parse them.',
@@ -99,6 +106,12 @@ const RESTRICTED = [
     modules: ['kysely'],
     places: ['packages/control-plane/src/store/', 'packages/control-plane/src/compose.ts'],
     why: 'Queries live in the store.',
+  },
+  {
+    name: 'jose',
+    modules: ['jose'],
+    places: ['packages/control-plane/src/identity/'],
+    why: 'Tokens are verified where callers become principals.',
   },
   {
     name: 'pg',
@@ -190,6 +203,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^packages/contract/src/guest/', pathNot: TESTS },
       to: { path: '(?:^packages/(?!contract/src/guest/|std/)|node_modules/(?!@airlock/))' },
+    },
+    {
+      name: 'mcp-in-api',
+      comment: 'Of the server only its edge speaks protocols.',
+      severity: 'error',
+      from: { path: '^packages/control-plane/src/(?!api/)', pathNot: TESTS },
+      to: { path: '^packages/mcp/' },
     },
     {
       name: 'pure-zones',

@@ -22,7 +22,7 @@ export default defineConfig({
       {
         test: {
           name: 'product',
-          include: ['test/{conformance,lifecycle,security}/**/*.test.ts'],
+          include: ['test/{conformance,lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
           exclude: [LONG],
           globalSetup: ['test/support/sweep.ts'],
           // Each file runs servers of its own: one at a time leaves them the machine.
@@ -44,8 +44,8 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      // A machine in a machine, emulated where there is no KVM: `npm run test:vm`, when there is an hour.
-      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], hookTimeout: 120_000 } },
+      // A machine in a machine, emulated where there is no KVM: alone, for it takes what two processors have.
+      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 3 } } },
     ],
   },
 })

@@ -34,6 +34,13 @@ const BUDGETS: readonly Budget[] = [
     isMet: (ms) => ms <= 15,
   },
   {
+    what: 'one step in a live session over HTTP, p50 above the bare interpreter',
+    budget: '≤ 3 ms',
+    unit: 'ms',
+    measure: (report) => minus(findResult(report, 'step')?.p50, findResult(report, 'step', 'bare process')?.p50),
+    isMet: (ms) => ms <= 3,
+  },
+  {
     what: 'durable records per second',
     budget: '≥ 5,000',
     unit: '',

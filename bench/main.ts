@@ -15,6 +15,7 @@ import { measureMemory, raceCrowds } from './measures/crowd.ts'
 import { measureEvidence } from './measures/evidence.ts'
 import { raceCold, raceCommands, Samples } from './measures/race.ts'
 import { measureRequests } from './measures/requests.ts'
+import { raceSteps } from './measures/step.ts'
 import { traceSandboxes } from './measures/trace.ts'
 import type { MeasureName, Report } from './report.ts'
 import { type BenchServer, startServer } from './server.ts'
@@ -72,6 +73,7 @@ interface Field {
 const MEASURE: Record<Exclude<MeasureName, 'trace'>, (field: Field) => Promise<void>> = {
   cold: async (field) => raceCold({ ...field, rounds: field.quick ? 5 : 40 }),
   command: async (field) => raceCommands({ ...field, rounds: field.quick ? 10 : 100 }),
+  step: async (field) => raceSteps({ ...field, rounds: field.quick ? 50 : 300 }),
   crowd: async (field) => raceCrowds({ ...field, rounds: field.quick ? 1 : 5 }),
   memory: async (field) => measureMemory({ ...field, rounds: 1 }),
   evidence: async ({ server, samples, quick }) =>

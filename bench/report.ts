@@ -1,6 +1,6 @@
 import type { Summary } from './statistics.ts'
 
-export const MEASURES = ['cold', 'trace', 'command', 'crowd', 'memory', 'evidence', 'requests'] as const
+export const MEASURES = ['cold', 'trace', 'command', 'step', 'crowd', 'memory', 'evidence', 'requests'] as const
 export type MeasureName = (typeof MEASURES)[number]
 
 /** What is measured, as it is shown. */
@@ -8,6 +8,10 @@ export const METRICS = {
   coldResult: 'create → first result of a fresh sandbox, ms',
   coldTotal: 'create → first result → terminate, ms',
   command: 'a command in a live sandbox, ms',
+  step: 'a step (1+1) in a live Python session over HTTP, ms',
+  stepSdk: 'the same by the SDK, as events, ms',
+  stepNode: 'the same in a Node session, over HTTP, ms',
+  stepBash: 'the same in a bash session, over HTTP, ms',
   crowdWall: '20 sandboxes at once, create → result → terminate of all, ms',
   crowdEach: 'the same, per sandbox, ms',
   idleAlone: 'memory of one idle sandbox (PSS), MB',

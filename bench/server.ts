@@ -20,11 +20,14 @@ export interface BenchServer {
   stop(): Promise<void>
 }
 
+/** What is measured is one agent's, and more than one has by default. */
+const AMPLE = { AIRLOCK_AGENT_SANDBOXES: '100', AIRLOCK_AGENT_MEMORY_MB: '100000', AIRLOCK_AGENT_CPUS: '100' }
+
 export async function startServer(settings: Readonly<Record<string, string>> = {}): Promise<BenchServer> {
   const home = mkdtempSync('/tmp/al-bench-')
   chmodSync(home, 0o711)
   const child = spawn(process.execPath, [CLI, 'serve', '--json'], {
-    env: serverEnvironment(home, { AIRLOCK_CAPACITY: '100', ...settings }),
+    env: serverEnvironment(home, { AIRLOCK_CAPACITY: '100', ...AMPLE, ...settings }),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')

@@ -65,7 +65,7 @@ async function runInTurn(
 }
 
 /** Each begins with another one, so that nobody always runs in the wake of the same. */
-function inTurn<T>(items: readonly T[], round: number): readonly T[] {
+export function inTurn<T>(items: readonly T[], round: number): readonly T[] {
   const first = ((round % items.length) + items.length) % items.length
   return [...items.slice(first), ...items.slice(0, first)]
 }

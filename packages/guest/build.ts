@@ -1,12 +1,16 @@
-import { statSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { build } from 'esbuild'
 
-/** Where to, for who wants it elsewhere. */
+/** Where to, for who wants it elsewhere; the drivers of interpreters go beside it. */
 const OUTFILE = process.argv[2] ?? new URL('dist/guest.cjs', import.meta.url).pathname
+const KERNELS = join(dirname(OUTFILE), 'kernels')
 
-await build({
-  entryPoints: [new URL('src/main.ts', import.meta.url).pathname],
-  outfile: OUTFILE,
+/** What an interpreter reads as it is, and what is made one file first. */
+const COPIED = /[.](?:py|sh)$/u
+const BUNDLED = { 'node/main.ts': 'node.cjs', 'node/control-main.ts': 'node-control.cjs' }
+
+const options = {
   bundle: true,
   platform: 'node',
   // Node starts a script 5 ms faster than a module.
@@ -14,5 +18,27 @@ await build({
   target: 'node24',
   minify: false,
   logLevel: 'warning',
-})
+} as const
+
+await build({ ...options, entryPoints: [source('main.ts')], outfile: OUTFILE })
+await buildKernels()
 console.log(`built the guest: ${Math.ceil(statSync(OUTFILE).size / 1024)} KB`)
+
+/** Files are replaced one by one: a sandbox may have the directory bound. */
+async function buildKernels(): Promise<void> {
+  mkdirSync(KERNELS, { recursive: true })
+  chmodSync(KERNELS, 0o755)
+  const names = readdirSync(source('kernels'), { encoding: 'utf8', recursive: true })
+  for (const name of names.filter((path) => COPIED.test(path))) {
+    const to = join(KERNELS, basename(name))
+    rmSync(to, { force: true })
+    copyFileSync(source(`kernels/${name}`), to)
+    chmodSync(to, 0o644)
+  }
+  for (const [from, to] of Object.entries(BUNDLED))
+    await build({ ...options, entryPoints: [source(`kernels/${from}`)], outfile: join(KERNELS, to) })
+}
+
+function source(name: string): string {
+  return new URL(`src/${name}`, import.meta.url).pathname
+}

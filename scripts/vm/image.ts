@@ -23,7 +23,7 @@ export interface Image {
 
 const SUITE = 'bookworm'
 const PACKAGES = 'systemd systemd-sysv udev dbus kmod procps linux-image-cloud-amd64'
-  .concat(' crun runc python3 uidmap e2fsprogs util-linux mount ca-certificates git')
+  .concat(' crun python3 uidmap e2fsprogs util-linux mount')
   .split(' ')
 /** Of the initial ram disk; everything else is built in or is loaded when root is there. */
 const EARLY_MODULES = ['virtio_pci', 'virtio_blk']
@@ -33,7 +33,7 @@ const MASKED = 'apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2s
   .split(' ')
 const UNIT = readFileSync(new URL('./inside/airlock-vm.service', import.meta.url), 'utf8')
 const ROOT_BYTES = '4G'
-const BOOTSTRAP_MS = 20 * 60_000
+const BOOTSTRAP_MS = 10 * 60_000
 const STEP_MS = 5 * 60_000
 
 /** Made once for each recipe and kept: in `AIRLOCK_VM_CACHE`, or /var/cache/airlock-vm, or the temporary directory. */
@@ -47,9 +47,9 @@ export async function ensureImage(note: (text: string) => void): Promise<Image> 
     const building = join(cache, `building-${process.pid}`)
     try {
       await build(building)
-      renameSync(building, directory)
+      keep(building, directory)
     } finally {
-      rmSync(building, { recursive: true, force: true })
+      await remove(building)
     }
   }
   return {
@@ -57,6 +57,25 @@ export async function ensureImage(note: (text: string) => void): Promise<Image> 
     initrd: join(directory, 'initrd.img'),
     root: join(directory, 'root.img'),
   }
+}
+
+/** Somebody else may have made the same one meanwhile: then theirs stays. */
+function keep(building: string, directory: string): void {
+  try {
+    renameSync(building, directory)
+  } catch (error) {
+    if (!existsSync(directory)) throw error
+  }
+}
+
+/** A debootstrap that was cut off leaves file systems of the kernel mounted, which must not be emptied. */
+async function remove(building: string): Promise<void> {
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((path) => path.startsWith(`${building}/`))
+  for (const path of mounts.toReversed()) await runProgram(['umount', '-l', path], { limitMs: STEP_MS })
+  rmSync(building, { recursive: true, force: true })
 }
 
 function cacheDirectory(): string {

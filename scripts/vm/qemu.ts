@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Image } from './image.ts'
 import { parseReport, type Report } from './report.ts'
@@ -17,7 +18,8 @@ export interface Machine {
   readonly directory: string
 }
 
-const QEMU = 'qemu-system-x86_64'
+/** It ends with us, however we end. */
+const QEMU = 'setpriv --pdeathsig KILL qemu-system-x86_64'.split(' ')
 const ACCELERATORS: Readonly<Record<Accelerator, readonly string[]>> = {
   kvm: ['-accel', 'kvm', '-cpu', 'host'],
   tcg: ['-accel', 'tcg,thread=multi,tb-size=1024', '-cpu', 'max'],
@@ -25,19 +27,17 @@ const ACCELERATORS: Readonly<Record<Accelerator, readonly string[]>> = {
 const COMMON = '-nodefaults -no-reboot -display none -monitor none'.split(' ')
 const KVM_TRIAL_MS = 20_000
 /** Emulated and on a busy machine, a boot takes up to two minutes. */
-const BOOT_MS = 8 * 60_000
+const BOOT_MS = 6 * 60_000
 /** It says every few seconds that it lives. */
 const SILENCE_MS = 3 * 60_000
-const WHOLE_MS = 75 * 60_000
+const WHOLE_MS = 40 * 60_000
 const CONSOLE_CHARS = 4_000
 
 /** That `/dev/kvm` is there proves nothing: a kernel must come up with it, as far as missing its root. */
 export async function findAccelerator({ kernel }: Image): Promise<Accelerator> {
   if (!existsSync('/dev/kvm')) return 'tcg'
   const append = ['-kernel', kernel, '-append', 'console=ttyS0 panic=-1']
-  const child = spawn(QEMU, [...ACCELERATORS.kvm, ...COMMON, '-m', '512', '-serial', 'stdio', ...append], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
+  const child = start([...ACCELERATORS.kvm, ...COMMON, '-m', '512', '-serial', 'stdio', ...append])
   child.on('error', () => {
     // It has no exit either: the trial ends by its time.
   })
@@ -55,7 +55,7 @@ export async function findAccelerator({ kernel }: Image): Promise<Accelerator> {
 
 /** Runs the machine until it powers itself off. Throws when it does not boot, falls silent, or ends before its end. */
 export async function runMachine(machine: Machine, onReport: (report: Report) => void): Promise<void> {
-  const child = spawn(QEMU, argumentsFor(machine), { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = start(argumentsFor(machine))
   const said = collect(child.stderr)
   let ended = false
   let why = 'ended by itself'
@@ -80,6 +80,11 @@ export async function runMachine(machine: Machine, onReport: (report: Report) =>
   clearTimeout(whole)
   clearTimeout(silence)
   if (!ended) throw new TypeError(`the machine ${why}\n${said()}\n${consoleTail(machine)}`)
+}
+
+function start(args: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
+  const [program = '', ...before] = QEMU
+  return spawn(program, [...before, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
 function argumentsFor({ image, accelerator, tree, directory }: Machine): readonly string[] {

@@ -2,6 +2,8 @@
 export type Report =
   | { readonly kind: 'alive' }
   | { readonly kind: 'line'; readonly step: string; readonly text: string }
+  /** What it said so far is of an attempt that does not count. */
+  | { readonly kind: 'again'; readonly step: string }
   | StepReport
   | { readonly kind: 'end' }
 
@@ -36,5 +38,6 @@ function isReport(value: unknown): value is Report {
   const { kind } = value
   if (kind === 'alive' || kind === 'end') return true
   if (!('step' in value) || typeof value.step !== 'string') return false
+  if (kind === 'again') return true
   return kind === 'line' ? 'text' in value && typeof value.text === 'string' : kind === 'step' && 'exitCode' in value
 }

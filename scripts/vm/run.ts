@@ -1,11 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { ensureImage, makeDisk } from './image.ts'
-import { runProgram } from './program.ts'
+import { ensureImage } from './image.ts'
 import { findAccelerator, runMachine, type Accelerator, type Machine } from './qemu.ts'
 import type { StepReport } from './report.ts'
+import { makeTreeDisk } from './tree.ts'
 
 /** What came of one run of the machine. */
 export interface VmRun {
@@ -18,9 +17,8 @@ export interface Step extends StepReport {
   readonly output: string
 }
 
-const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
-const TREE_BYTES = '3G'
-const COPY_MS = 5 * 60_000
+/** Whoever waited longer for nothing does not wait once more. */
+const RETRY_WITHIN_MS = 15 * 60_000
 const OUTPUT_CHARS = 400_000
 
 /**
@@ -36,7 +34,9 @@ export async function runInVm(note: (text: string) => void): Promise<VmRun> {
     const tree = join(directory, 'tree.img')
     await makeTreeDisk(directory, tree)
     const machine = { image, accelerator, tree, directory }
+    const since = Date.now()
     return await watch(machine, note).catch(async (error: unknown) => {
+      if (Date.now() - since > RETRY_WITHIN_MS) throw error
       note(`${error instanceof Error ? error.message : String(error)}\ntrying once more`)
       return watch(machine, note)
     })
@@ -57,6 +57,10 @@ async function watch(machine: Machine, note: (text: string) => void): Promise<Vm
     }
     if (report.kind === 'line')
       output.set(report.step, `${output.get(report.step) ?? ''}${report.text}\n`.slice(-OUTPUT_CHARS))
+    if (report.kind === 'again') {
+      output.delete(report.step)
+      note(`${report.step}: V8 was aborted, once more`)
+    }
     if (report.kind !== 'step') return
     steps.set(report.step, { ...report, output: output.get(report.step) ?? '' })
     note(describeStep(report))
@@ -67,13 +71,4 @@ async function watch(machine: Machine, note: (text: string) => void): Promise<Vm
 function describeStep({ step, exitCode, seconds, tests }: StepReport): string {
   const counts = tests === null ? '' : `: ${tests.passed} passed, ${tests.failed} failed, ${tests.skipped} skipped`
   return `${step}${counts} (${exitCode === null ? 'took too long' : `exit code ${exitCode}`}, ${seconds} s)`
-}
-
-/** Everything that is in the working tree now, but its history. */
-async function makeTreeDisk(directory: string, path: string): Promise<void> {
-  const copy = join(directory, 'tree')
-  const script = 'mkdir "$0" && tar -c --exclude=./.git . | tar -x -C "$0"'
-  await runProgram(['sh', '-c', script, copy], { limitMs: COPY_MS, cwd: REPOSITORY })
-  await makeDisk(copy, path, TREE_BYTES)
-  rmSync(copy, { recursive: true, force: true })
 }

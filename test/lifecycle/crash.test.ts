@@ -9,6 +9,8 @@ const CASES: readonly [FailpointName, ProcessName][] = [
   ['create.guest-attached', 'supervisor'],
   ['command.running', 'data-plane'],
   ['command.exited', 'control-plane'],
+  ['step.row-written', 'control-plane'],
+  ['step.accepted', 'data-plane'],
   ['terminate.frozen', 'data-plane'],
   ['terminate.destroyed', 'recorder'],
   ['record.written', 'recorder'],

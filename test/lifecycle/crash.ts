@@ -2,7 +2,9 @@ import type { FailpointName, ProcessName } from '@airlock/contract'
 import { Airlock, AirlockError, type Sandbox } from '@airlock/sdk'
 import { verifyExport } from '@airlock/audit'
 import { deadline, waitFor } from '@airlock/std'
+import type { Session, StepResult } from '@airlock/contract'
 import { expect } from 'vitest'
+import { type Refusal, SessionsHttp } from '../sessions/http.ts'
 import { linesOf } from '../support/lines.ts'
 import { leftovers, startServer, type TestServer } from '../support/server.ts'
 
@@ -18,12 +20,14 @@ export async function crash(failpoint: FailpointName, victim: ProcessName): Prom
 
   let server = await startServer({ home, failpoint: `${failpoint}:${victim}`, tolerateDeath: true })
   try {
-    await walk(server)
+    if (isOfStep(failpoint)) await walkToStep(server)
+    else await walk(server)
     expect(await server.diedAtFailpoint(), `${failpoint} never fired`).toBe(true)
     if (!server.isRunning()) server = await startServer({ home })
     const airlock = client(server)
     await settled(airlock)
     await expectAlive(airlock, bystander)
+    if (isOfStep(failpoint)) await expectOnce(new SessionsHttp(server))
     await expectVerifies(server)
     const living = await livingIds(airlock)
     for (const found of await leftovers(home))
@@ -82,6 +86,44 @@ async function walk(server: TestServer): Promise<void> {
       if (!(error instanceof AirlockError) && !(error instanceof DOMException)) throw error
     }
   }
+}
+
+function isOfStep(failpoint: FailpointName): boolean {
+  return failpoint.startsWith('step.')
+}
+
+const STEP = { stepId: 'once', code: 'x=$((x + 1)); echo ran >> /workspace/ran; cat /workspace/ran' }
+
+/** A session and a step in it; what dies under the step may fail the request, and the sandbox stays. */
+async function walkToStep(server: TestServer): Promise<void> {
+  const { id: sandbox } = await client(server).sandboxes.create({ name: 'walker' })
+  const http = new SessionsHttp(server)
+  const { id } = await http.open({ runtime: 'bash', sandbox })
+  // A connection that breaks is what this is about; what became of the step is asked after the restart.
+  await http.send('POST', `/v1/sessions/${id}/steps`, STEP).catch(() => undefined)
+}
+
+/** The step has one outcome, its own or that nobody knows it; it never runs twice, and its session lives on. */
+async function expectOnce(http: SessionsHttp): Promise<void> {
+  const page = await http.send<{ readonly items: readonly Session[] }>('GET', '/v1/sessions')
+  expect(page.body.items.map(({ state }) => state)).toEqual(['active'])
+  const path = `/v1/sessions/${page.body.items[0]?.id}/steps`
+  const ask = (body: object) =>
+    waitFor(
+      async () => {
+        const answer = await http.send<StepResult & Refusal>('POST', path, body).catch(() => undefined)
+        return answer?.status === 200 ? answer.body : undefined
+      },
+      { signal: deadline(30_000), everyMs: 100 },
+    )
+  const { status, error, stdout } = await ask(STEP)
+  expect(await ask(STEP)).toMatchObject({ status, error, stdout })
+  const isKnown = status === 'completed'
+  if (isKnown) expect(stdout).toBe('ran\n')
+  else expect(error).toMatchObject({ name: 'OutcomeUnknown' })
+  const { stdout: after } = await ask({ code: 'echo $((x + 0)) $(cat /workspace/ran 2>/dev/null | wc -l)' })
+  // The interpreter and the disk agree on how often it ran.
+  expect(isKnown ? ['1 1\n'] : ['0 0\n', '1 1\n']).toContain(after)
 }
 
 /** Waits until the server is ready and no row is between two states. */

@@ -1,3 +1,5 @@
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -65,7 +67,14 @@ describe.each(NODES)('installed on $title', ({ node, needs }) => {
       expect(await project.compile(['consumer.ts'], { ...bundler, lib: ['es2022', 'dom'] })).toEqual(clean)
       const { stdout, ...rest } = await project.runProgram('out/consumer.js', ours())
       expect(rest).toEqual({ code: 0, stderr: '' })
-      expect(JSON.parse(stdout)).toEqual({ stdout: 'typed\n', exitCode: 0, pids: 64, size: 5 })
+      expect(JSON.parse(stdout)).toEqual({
+        stdout: 'typed\n',
+        exitCode: 0,
+        pids: 64,
+        size: 5,
+        step: ['completed', '/tmp\n', null],
+        templates: ['base', 'data'],
+      })
       expect(await project.runProgram('out/consumer-of.cjs', ours())).toEqual({ code: 0, stdout: '3\n', stderr: '' })
     })
 
@@ -75,6 +84,27 @@ describe.each(NODES)('installed on $title', ({ node, needs }) => {
       const json = await project.airlock(['run', '--json', '--', 'sh', '-c', 'exit 5'], ours())
       expect(json.code).toBe(5)
       expect(JSON.parse(json.stdout)).toMatchObject({ exitCode: 5, stdout: '', state: 'exited' })
+    })
+
+    it('run code from the shell, and say what it evaluates to', async () => {
+      const value = await project.airlock(['python', '--template', 'base', '-c', 'x = 6\nx * 7'], ours())
+      expect(value).toEqual({ code: 0, stdout: '42\n', stderr: '' })
+      project.write('program.ts', 'const said: string = process.argv[2]\nconsole.log(said)')
+      const file = await project.airlock(['run', 'program.ts', 'typed'], ours())
+      expect(file).toEqual({ code: 0, stdout: 'typed\n', stderr: '' })
+    })
+
+    it('serve the tools for agents', async () => {
+      const client = new Client({ name: 'consumer', version: '1' })
+      const { directory: cwd } = project
+      const args = ['node_modules/.bin/airlock', 'mcp']
+      await client.connect(new StdioClientTransport({ command: node, args, cwd, env: ours() }))
+      const answer = await client.callTool({
+        name: 'run_code',
+        arguments: { language: 'bash', template: 'base', code: 'echo packed' },
+      })
+      await client.close()
+      expect(answer.content).toEqual([{ type: 'text', text: 'packed\n' }])
     })
 
     it('verify an export without asking a server, and find what was changed in it', async () => {
@@ -126,6 +156,7 @@ const SEEN = {
   cancelled: ['started', 'output', 'enough', 'running', 'SIGKILL'],
   files: ['one two', 7, 7],
   refused: [true, 'file_not_found', false],
+  session: ['on\n', 'result', '42', 'failed', 'ZeroDivisionError'],
 }
 
 const COMMON_JS = `const { Airlock } = require('@airlock/sdk')

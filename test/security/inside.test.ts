@@ -97,7 +97,17 @@ for pid in [p for p in os.listdir('/proc') if p.isdigit()]:
         .filter(Boolean)
         .map((line) => line.split('=')[0] ?? ''),
     )
-    expect([...names].toSorted()).toEqual(['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TMPDIR', 'USER'])
+    const installs = [...names].filter((name) => /^(?:PIP_|NPM_CONFIG_|PYTHONUSERBASE$)/u.test(name))
+    expect([...names].filter((name) => !installs.includes(name)).toSorted()).toEqual([
+      'HOME',
+      'LANG',
+      'LOGNAME',
+      'PATH',
+      'SHELL',
+      'TMPDIR',
+      'USER',
+    ])
+    expect(installs).toHaveLength(10)
     const key = (await readFile(`${server.home}/admin.key`, 'utf8')).trim()
     expect(seen).not.toContain(key)
   })
@@ -134,16 +144,18 @@ import json, os
 root = sorted(os.listdir('/'))
 etc = sorted(os.listdir('/etc'))
 readable = [p for p in ('/root', '/home', '/etc/shadow', '/var/lib', '/boot', '/sys/kernel', '${server.home}', '/proc/1/root/etc', '/run/guest') if os.access(p, os.R_OK)]
-print(json.dumps({'root': root, 'etc': etc, 'readable': readable, 'home': os.listdir('/home')}))
+print(json.dumps({'root': root, 'etc': etc, 'readable': readable, 'home': os.listdir('/home'), 'grants': os.listdir('/grants')}))
 `)
-    const { root, etc, readable, home } = JSON.parse(seen) as Record<string, string[]>
-    const allowed = 'bin dev etc home lib lib32 lib64 libx32 opt proc run sbin sys tmp usr var workspace'.split(' ')
+    const { root, etc, readable, home, grants } = JSON.parse(seen) as Record<string, string[]>
+    const allowed = 'bin dev etc grants home lib lib32 lib64 libx32 opt proc run sbin sys tmp usr var workspace'.split(
+      ' ',
+    )
     expect((root ?? []).filter((name) => !allowed.includes(name))).toEqual([])
     const declared =
-      /^(alternatives|group|hostname|hosts|ld\.so\.cache|nsswitch\.conf|passwd|python3.*|resolv\.conf|ssl|mtab|localtime)$/
+      /^(alternatives|fonts|group|hostname|hosts|ld\.so\.cache|nsswitch\.conf|passwd|python3.*|resolv\.conf|ssl|mtab|localtime)$/
     expect((etc ?? []).filter((name) => !declared.test(name))).toEqual([])
     expect((readable ?? []).filter((path) => path !== '/home' && path !== '/var/lib')).toEqual([])
-    expect(home).toEqual(['user'])
+    expect([home, grants]).toEqual([['user'], []])
   })
 
   it('writes to its own places and nowhere else', async () => {

@@ -33,11 +33,20 @@ export async function runBare(
   const controlDir = join(places.runtimeDir, id)
   await mkdir(controlDir, { recursive: true, mode: 0o711 })
   const spoolDir = join(places.stateDir, 'sandboxes', id, 'commands')
-  const link = new GuestLink({ ...common, sandbox: id, controlDir, spoolDir, clock: systemClock, onOverdue: () => {} })
+  const link = new GuestLink({
+    ...common,
+    sandbox: id,
+    controlDir,
+    spoolDir,
+    clock: systemClock,
+    onOverdue: () => {},
+    usageOf: async () => null,
+  })
   try {
     await link.listen()
     const limits = { ...LIMITS, memoryBytes: options.memoryBytes }
-    await backend.start({ id, limits, template: 'base', tier: 'standard', controlDir }, AbortSignal.timeout(30_000))
+    const spec = { id, limits, image: 'host', tier: 'standard', controlDir, mounts: [] } as const
+    await backend.start(spec, AbortSignal.timeout(30_000))
     await link.waitForGuest(AbortSignal.timeout(30_000))
     return await outputOf(link, { ...COMMAND, id: newId('cmd'), argv: options.argv, env: options.env })
   } finally {
@@ -53,7 +62,7 @@ async function outputOf(link: GuestLink, spec: NodeCommandSpec): Promise<string>
   await link.run(spec)
   const decoder = new FrameDecoder()
   let text = ''
-  for await (const chunk of link.output(spec.id, 0))
+  for await (const chunk of link.output(spec.id, { from: 0 }))
     for (const frame of decoder.push(chunk)) if (frame.kind === 'data') text += frame.bytes.toString()
   return text
 }

@@ -21,6 +21,8 @@ export type Requirement =
   | 'dockerd'
   | 'docker-compose'
   | 'debootstrap'
+  | 'apt-get'
+  | 'npm'
   | 'qemu-system-x86_64'
 
 /**

@@ -15,6 +15,9 @@ const STOP_MS = 100_000
 const FAILPOINT_MS = 10_000
 const LOG_CHARS = 1024 * 1024
 
+/** Tests that are not about budgets use more at once than one agent has by default. */
+const AMPLE = { AIRLOCK_AGENT_SANDBOXES: '100', AIRLOCK_AGENT_MEMORY_MB: '100000', AIRLOCK_AGENT_CPUS: '100' }
+
 export interface ServerOptions {
   /** Settings as `AIRLOCK_*`. */
   readonly env?: Readonly<Record<string, string>>
@@ -110,6 +113,8 @@ function environment(home: string, options: ServerOptions): Record<string, strin
     HOME: '/root',
     AIRLOCK_HOME: home,
     AIRLOCK_PORT: '0',
+    // The code of another tree may not know these settings.
+    ...(options.tree === undefined ? AMPLE : {}),
     ...(options.failpoint === undefined ? {} : { AIRLOCK_FAILPOINT: options.failpoint }),
     ...options.env,
   }

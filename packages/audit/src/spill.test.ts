@@ -23,10 +23,14 @@ describe('a spill', () => {
     expect(new Spill(dir, log).found).toEqual([{ ...parsed(2), at: 20 }, parsed(3)])
   })
 
-  it('is empty when everything is done', () => {
+  it('has nothing for the next life when everything is done, and is cut when it has grown', () => {
     const spill = new Spill(dir, log)
     spill.add(note(1))
     spill.remove('rec_1', new Map())
+    // Not even closed: whoever is killed here has said that it is done.
+    expect(new Spill(dir, log).found).toEqual([])
+    spill.add({ ...note(2), record: { ...note(2).record, payload: { text: 'x'.repeat(64 * 1024) } } })
+    spill.remove('rec_2', new Map())
     expect(readFileSync(join(dir, 'notes.ndjson'), 'utf8')).toBe('')
   })
 

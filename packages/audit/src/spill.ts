@@ -20,6 +20,8 @@ import { z } from 'zod'
 const MAX_FILE_BYTES = 256 * 1024 * 1024
 const COMPACT_BYTES = 32 * 1024 * 1024
 const MAX_DONE = 64
+/** A shorter file is not worth truncating: that waits for the disk, a line does not. */
+const CLEAR_BYTES = 64 * 1024
 /** The directory belongs to a process that has given up root, and this may run before it did: no link is followed. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
@@ -36,7 +38,7 @@ export interface SpilledNote {
 
 /**
  * Notes on disk until the recorder has them, so that they outlive the process: a line for each note, a line for each
- * that is done, truncated when all are. Nothing here throws: without a disk the notes are in memory only.
+ * that is done, truncated when all are and it is long enough. Nothing here throws: without a disk the notes are in memory only.
  */
 export class Spill {
   /** What an earlier life left behind, oldest first. */
@@ -67,9 +69,9 @@ export class Spill {
 
   /** `live` are the notes that are left. */
   remove(rid: string, live: ReadonlyMap<string, SpilledNote>): void {
-    if (live.size === 0) return this.#clear()
+    if (live.size === 0 && this.#bytes >= CLEAR_BYTES) return this.#clear()
     this.#done.push(rid)
-    if (this.#done.length >= MAX_DONE) this.#writeDone()
+    if (live.size === 0 || this.#done.length >= MAX_DONE) this.#writeDone()
     if (this.#bytes > this.#compactAt) this.#compact(live)
   }
 

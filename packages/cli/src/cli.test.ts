@@ -172,7 +172,7 @@ describe('sandboxes that stay', () => {
   it('are ended as far as they are there', async () => {
     const id = await createSandbox()
     expect(await airlock('rm', 'nothing', id)).toEqual({
-      code: 1,
+      code: 5,
       stdout: `${id}\n`,
       stderr:
         'error: There is no living sandbox with the name nothing. (sandbox_not_found)\nList the sandboxes you have.\n',

@@ -7,6 +7,9 @@ const FAILED = 1
 const USAGE = 2
 const UNREACHABLE = 3
 
+/** What the server answered, for scripts: the status of the error → exit code. */
+const ANSWERED: Readonly<Record<number, number>> = { 401: 4, 402: 4, 403: 4, 404: 5, 409: 6, 410: 6 }
+
 /** Ends a verb with an exit code and no word: what is to be said was said. */
 export class Exit extends Error {
   readonly exitCode: number
@@ -30,7 +33,8 @@ export function reportFailure(terminal: Terminal, thrown: unknown): number {
   const word = terminal.style('red', 'error:', 'stderr')
   process.stderr.write(`${word} ${sanitizeLine(message)} (${sanitizeLine(code)})\n`)
   if (hint !== '') process.stderr.write(`${terminal.style('dim', sanitizeLine(hint), 'stderr')}\n`)
-  return code === 'server_unreachable' ? UNREACHABLE : FAILED
+  if (code === 'server_unreachable') return UNREACHABLE
+  return isAirlockError(thrown) ? (ANSWERED[thrown.status] ?? FAILED) : FAILED
 }
 
 const NO_SERVER =

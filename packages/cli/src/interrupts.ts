@@ -8,6 +8,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * it, or is no Ctrl-C, is for us: `stopped` aborts, and the exit code says by which signal.
  */
 export class Interrupts implements Disposable {
+  readonly #ask = new AbortController()
   readonly #stop = new AbortController()
   readonly #handlers = SIGNALS.map((name) => ({ name, handler: (): void => this.#on(name) }))
   #isAsked = false
@@ -17,6 +18,11 @@ export class Interrupts implements Disposable {
   constructor() {
     for (const { name, handler } of this.#handlers) process.on(name, handler)
     process.stdout.on('error', this.#onBrokenPipe)
+  }
+
+  /** Aborts at whatever comes first: for what nobody would want to go on after a Ctrl-C. */
+  get asked(): AbortSignal {
+    return this.#ask.signal
   }
 
   /** Aborts when it is time to give up. */
@@ -49,6 +55,7 @@ export class Interrupts implements Disposable {
   #on(name: (typeof SIGNALS)[number]): void {
     if (name === 'SIGINT' && !this.#isAsked) {
       this.#isAsked = true
+      this.#ask.abort()
       this.#onAsked?.()
     } else this.#stopWith(name)
   }
@@ -59,6 +66,7 @@ export class Interrupts implements Disposable {
   #stopWith(name: NodeJS.Signals): void {
     if (this.#stop.signal.aborted) return
     this.#exitCode = 128 + constants.signals[name]
+    this.#ask.abort()
     this.#stop.abort()
   }
 }

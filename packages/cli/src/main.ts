@@ -12,8 +12,20 @@ interface Verb {
 /** Only the verb that is used is loaded: the others would cost every start. */
 const VERBS: Readonly<Record<string, Verb>> = {
   run: {
-    about: 'Run a command in a sandbox of its own, which is gone afterwards.',
+    about: 'Run a file or a command in a sandbox of its own, which is gone afterwards.',
     load: async () => (await import('./verbs/run.ts')).defineRun,
+  },
+  python: {
+    about: 'Python that remembers, in a sandbox: a prompt, a file, or -c.',
+    load: async () => (await import('./verbs/interpreter.ts')).defineInterpreter('python'),
+  },
+  node: {
+    about: 'JavaScript and TypeScript that remember, in a sandbox: a prompt, a file, or -c.',
+    load: async () => (await import('./verbs/interpreter.ts')).defineInterpreter('node'),
+  },
+  bash: {
+    about: 'A shell that remembers, in a sandbox: a prompt, a file, or -c.',
+    load: async () => (await import('./verbs/interpreter.ts')).defineInterpreter('bash'),
   },
   create: {
     about: 'Create a sandbox and print its id.',
@@ -48,6 +60,43 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Print the output of a command.',
     load: async () => (await import('./verbs/logs.ts')).defineLogs,
   },
+  session: {
+    about: 'Interpreters that remember: ls, inspect, interrupt, restart, rm.',
+    load: async () => (await import('./verbs/session.ts')).defineSession,
+  },
+  template: {
+    about: 'What sandboxes start from: ls, build, import, rm.',
+    load: async () => (await import('./verbs/template.ts')).defineTemplate,
+  },
+  mcp: {
+    about: 'Serve the tools for agents over stdio, by the Model Context Protocol.',
+    load: async () => (await import('./verbs/mcp.ts')).defineMcp,
+  },
+  agent: {
+    about: 'Agents: register, ls, inspect; approve, revoke, suspend, resume, rm with the admin key.',
+    load: async () => (await import('./verbs/agent.ts')).defineAgent,
+  },
+  grant: {
+    about: 'Host paths that an agent may see: add, ls, rm; uses the admin key.',
+    alias: 'acl',
+    load: async () => (await import('./verbs/grant.ts')).defineGrant,
+  },
+  budget: {
+    about: 'What agents may use: get, and set with the admin key.',
+    load: async () => (await import('./verbs/budget.ts')).defineBudget,
+  },
+  usage: {
+    about: 'What agents used, by day.',
+    load: async () => (await import('./verbs/usage.ts')).defineUsage,
+  },
+  keys: {
+    about: 'API keys: create, ls, rotate, revoke; uses the admin key.',
+    load: async () => (await import('./verbs/keys.ts')).defineKeys,
+  },
+  tenant: {
+    about: 'Tenants: create, ls; uses the admin key.',
+    load: async () => (await import('./verbs/tenant.ts')).defineTenant,
+  },
   audit: {
     about: 'Read and verify the evidence; uses the admin key.',
     load: async () => (await import('./verbs/audit.ts')).defineAudit,
@@ -73,7 +122,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
 /** Runs the CLI and answers its exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const config = readConfig()
-  const context = new Context(config)
+  const context = new Context(config, argv)
   const program = new Command('airlock')
     .description('Runs code that nobody trusts, in sandboxes without a network.')
     .version(config.version)
@@ -100,4 +149,5 @@ function isNamed(argv: readonly string[], name: string, alias: string | undefine
 
 const HELP = `
 Environment: AIRLOCK_URL and AIRLOCK_API_KEY name a server elsewhere; on the machine of the server neither is needed.
-Exit codes: that of the command for run and exec; else 0, 1 for an error, 2 for wrong usage, 3 when no server answers.`
+Exit codes: that of the command for run and exec; else 0, 1 for an error or code that failed, 2 for wrong usage, 3 when no server answers,
+4 when it says no, 5 for what is not there, 6 for a conflict.`

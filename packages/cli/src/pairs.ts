@@ -6,3 +6,8 @@ export function collectPairs(text: string, before: Readonly<Record<string, strin
   if (key === undefined || value === undefined) throw new InvalidArgumentError('Use KEY=VALUE.')
   return { ...before, [key]: value }
 }
+
+/** `--with PATH`, any number of times. */
+export function collectWords(word: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), word]
+}

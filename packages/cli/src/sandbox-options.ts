@@ -18,10 +18,10 @@ export interface SandboxOptions {
 }
 
 /** The options of whatever makes a sandbox. Their defaults are the server's. */
-export function addSandboxOptions(command: Command): Command {
+export function addSandboxOptions(command: Command, template = 'base'): Command {
   return command
     .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
-    .option('--template <template>', 'what it is made from (default: base)')
+    .option('--template <template>', `what it is made from (default: ${template})`)
     .option('--agent <agent>', 'who it runs for (default: default)')
     .option('--memory <size>', `memory (default: ${formatBytes(DEFAULTS.memoryBytes.default)})`, parseSize)
     .option('--cpus <number>', `processors (default: ${DEFAULTS.cpus.default})`, parseNumber)

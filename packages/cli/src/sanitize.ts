@@ -31,7 +31,8 @@ export class Sanitizer {
   }
 }
 
-function sanitizeText(text: string): string {
+/** For text of several lines that is whole. */
+export function sanitizeText(text: string): string {
   return text.replaceAll(STEERING, (char, at: number) => {
     if (char === '\n' || char === '\t') return char
     return char === '\r' && text[at + 1] === '\n' ? char : visible(char)

@@ -1,6 +1,8 @@
 import { z } from 'zod'
-import { BOUNDS } from './defaults.ts'
+import { BOUNDS, DEFAULTS } from './defaults.ts'
 import { AirlockError } from './errors.ts'
+
+const MIB = 1024 * 1024
 
 interface Setting {
   readonly schema: z.ZodType
@@ -44,6 +46,51 @@ export const SETTINGS = {
     z.coerce.number().int().min(1).max(10_000).default(BOUNDS.sandboxesPerNode),
     'Sandboxes at once on this node.',
   ),
+  oversubscribe_memory: setting(
+    z.coerce.number().min(0.1).max(100).default(2),
+    'How many times its memory the node promises to sandboxes: few use all that they may.',
+  ),
+  oversubscribe_cpus: setting(z.coerce.number().min(0.1).max(1000).default(25), 'The same of its processors.'),
+  agent_sandboxes: setting(
+    z.coerce.number().int().min(0).max(DEFAULTS.agentSandboxes.max).default(DEFAULTS.agentSandboxes.default),
+    'Sandboxes at once of an agent whose budget says nothing else; a tenant has ten times as many. See budgets.md.',
+  ),
+  agent_memory_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(DEFAULTS.agentMemoryBytes.max / MIB)
+      .default(DEFAULTS.agentMemoryBytes.default / MIB),
+    'Their memory together, in MiB.',
+  ),
+  agent_cpus: setting(
+    z.coerce.number().min(0).max(DEFAULTS.agentCpus.max).default(DEFAULTS.agentCpus.default),
+    'Their processors together.',
+  ),
+  agent_stale_s: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(30 * 24 * 3600)
+      .default(3600),
+    'Seconds without a sign of life after which the sandboxes of an agent end.',
+  ),
+  jwt_issuer: setting(z.string().min(1).optional(), 'Accept tokens of this issuer (`iss`); see identity.md.'),
+  jwt_audience: setting(z.string().min(1).optional(), 'Whom they must be meant for (`aud`).'),
+  jwks_url: setting(
+    z.url({ protocol: /^https?$/ }).optional(),
+    'Where the issuer publishes its keys; https, or http on loopback.',
+  ),
+  jwks_file: setting(z.string().optional(), 'The keys of the issuer as a file (JWKS), read at the start.'),
+  jwt_tenant_claim: setting(z.string().min(1).default('tenant'), 'The claim that names the tenant.'),
+  jwt_role_claim: setting(z.string().min(1).default('role'), 'The claim that names the role.'),
+  jwt_agents_claim: setting(z.string().min(1).default('agents'), 'The claim that names agents to be bound to.'),
+  jwt_clock_tolerance_s: setting(
+    z.coerce.number().int().min(0).max(300).default(30),
+    'How far the clock of the issuer may be off, in seconds.',
+  ),
   log_level: setting(
     z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
     'What the processes log to stderr.',
@@ -56,6 +103,8 @@ export const SETTINGS = {
 
 /** What holds a secret is read from the environment alone: a file of settings is copied around. */
 export const SECRET_VARIABLES = {
+  AIRLOCK_JWT_SECRET:
+    'At least 32 characters: accept tokens that are signed with it (HS256), for small set-ups; see identity.md.',
   DATABASE_URL:
     'postgres://user:password@host:port/database moves the store to PostgreSQL; see postgresql.md. Without it, SQLite.',
 } as const
@@ -73,7 +122,7 @@ export function parseConfig(
 ): Config {
   const given: Record<string, unknown> = { ...file }
   for (const [key, value] of Object.entries(env))
-    if (key.startsWith('AIRLOCK_') && !CLIENT_VARIABLES.has(key))
+    if (key.startsWith('AIRLOCK_') && !CLIENT_VARIABLES.has(key) && !Object.hasOwn(SECRET_VARIABLES, key))
       given[key.slice('AIRLOCK_'.length).toLowerCase()] = value
   const schema = z.strictObject(Object.fromEntries(Object.entries(SETTINGS).map(([key, row]) => [key, row.schema])))
   const parsed = schema.safeParse(given)

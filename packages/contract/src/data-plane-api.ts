@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { commandState, signalName } from './command.ts'
+import { resourceUsage } from './resource-usage.ts'
 import { effectiveIsolation } from './sandbox.ts'
-import { commandId, envVars, sandboxId, sandboxPath } from './scalars.ts'
+import { commandId, envVars, sandboxId, sandboxPath, sessionId, stepId } from './scalars.ts'
+import { runtime } from './session.ts'
+import { packageName, templateProgress } from './template.ts'
 
 /**
  * What control plane and data plane say to each other: HTTP over a unix socket that only the control plane's uid can
@@ -11,24 +14,39 @@ import { commandId, envVars, sandboxId, sandboxPath } from './scalars.ts'
  * |---|---|
  * | `GET /health` | → `dataPlaneHealth` |
  * | `GET /sandboxes` | → `{sandboxes: nodeSandbox[]}` |
+ * | `GET /usage` | → `nodeUsages`; what each running sandbox has used so far, read outside |
  * | `POST /sandboxes` | `{permit}` → `startedSandbox`; the sandbox is up and its guest attached |
  * | `DELETE /sandboxes/:id` | → `stoppedSandbox`; idempotent: an unknown id is already gone |
- * | `POST /sandboxes/:id/commands` | `nodeCommandSpec` → `nodeCommand`; an id that exists is answered as it is |
+ * | `POST /sandboxes/:id/commands` | `nodeCommandSpec` → `nodeCommand`; an id that exists is answered as it is; with `?follow=true` its output as below, from the beginning |
  * | `GET /sandboxes/:id/commands` | → `{commands: nodeCommand[]}` |
  * | `GET /sandboxes/:id/commands/:cid` | → `nodeCommand` |
  * | `GET /sandboxes/:id/commands/:cid/wait` | → `nodeCommand` once it has ended and its output is complete |
- * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended |
+ * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended; `&rich=whole` sends rich frames from their beginning |
  * | `POST /sandboxes/:id/commands/:cid/signal` | `{signal}` → `{}` |
  * | `POST /sandboxes/:id/commands/:cid/stdin?end=true` | bytes → `{}` |
+ * | `POST /sandboxes/:id/sessions` | `nodeSessionSpec` → `nodeSession`; an id that exists is answered as it is |
+ * | `GET /sandboxes/:id/sessions` | → `{sessions: nodeSession[]}` |
+ * | `POST /sandboxes/:id/sessions/:sid/interrupt` | → `{}`; the step that runs, if any, is interrupted and its state kept |
+ * | `POST /sandboxes/:id/sessions/:sid/restart` | → `nodeSession` |
+ * | `DELETE /sandboxes/:id/sessions/:sid` | → `{}`; idempotent |
+ * | `POST /sandboxes/:id/sessions/:sid/steps` | `nodeStepSpec` → `nodeCommand`, followed like a command under its id; with `?follow=true` its output as above, from the beginning |
  * | `GET /sandboxes/:id/files?path=P` | → bytes; the header `x-size` is the size at open |
  * | `PUT /sandboxes/:id/files?path=P&mode=truncate` | bytes → `{bytes}` |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
+ * | `POST /paths/look` | `lookAtPathRequest` → `foundPath`; what may not be granted is `grant_refused` |
+ * | `GET /images` | → `nodeImages` |
+ * | `POST /images` | `{packages}` → lines of `nodeImageEvent`, the last of which is `ended` or `error`; builds what is not there |
+ * | `PUT /images` | bytes of a tar → `importedImage` |
+ * | `POST /images/prune` | `imageReferences` → `{removed}`; images that nobody refers to and nothing stands on are gone |
  */
 export const dataPlaneHealth = z.strictObject({
   node: z.string(),
   backend: z.string(),
   bootId: z.string(),
   capacity: z.int(),
+  /** What the machine has for all of its sandboxes. */
+  memoryBytes: z.int(),
+  cpus: z.int(),
 })
 export type DataPlaneHealth = z.infer<typeof dataPlaneHealth>
 
@@ -41,15 +59,15 @@ export const nodeSandbox = z.strictObject({
 })
 export type NodeSandbox = z.infer<typeof nodeSandbox>
 
+export const nodeUsages = z.strictObject({
+  usages: z.array(z.strictObject({ id: sandboxId, cpuMs: z.number().nullable() })),
+})
+export type NodeUsages = z.infer<typeof nodeUsages>
+
 export const startSandboxRequest = z.strictObject({ permit: z.string().max(1024 * 1024) })
-export const startedSandbox = z.strictObject({ id: sandboxId, isolation: effectiveIsolation })
+export const startedSandbox = z.strictObject({ id: sandboxId, image: z.string(), isolation: effectiveIsolation })
 export type StartedSandbox = z.infer<typeof startedSandbox>
 
-export const resourceUsage = z.strictObject({
-  cpuMs: z.number().nullable(),
-  memoryPeakBytes: z.number().nullable(),
-})
-export type ResourceUsage = z.infer<typeof resourceUsage>
 export const stoppedSandbox = z.strictObject({ existed: z.boolean(), usage: resourceUsage.nullable() })
 export type StoppedSandbox = z.infer<typeof stoppedSandbox>
 
@@ -64,8 +82,9 @@ export const nodeCommandSpec = z.strictObject({
 })
 export type NodeCommandSpec = z.infer<typeof nodeCommandSpec>
 
+/** A command, or a step: both run, say something and end, and are followed in the same way. */
 export const nodeCommand = z.strictObject({
-  id: commandId,
+  id: z.union([commandId, stepId]),
   state: commandState,
   exitCode: z.int().nullable(),
   signal: z.string().nullable(),
@@ -75,8 +94,38 @@ export const nodeCommand = z.strictObject({
   /** Epoch milliseconds by the host's clock. */
   startedAt: z.number(),
   endedAt: z.number().nullable(),
+  /** Of a step only: its interpreter was started anew, and what its group used, read outside. */
+  restarted: z.boolean().optional(),
+  usage: resourceUsage.nullable().optional(),
 })
 export type NodeCommand = z.infer<typeof nodeCommand>
+
+export const nodeSessionSpec = z.strictObject({
+  id: sessionId,
+  runtime,
+  cwd: sandboxPath,
+  env: envVars,
+})
+export type NodeSessionSpec = z.infer<typeof nodeSessionSpec>
+
+export const nodeSession = z.strictObject({
+  id: sessionId,
+  runtime,
+  runtimeVersion: z.string(),
+  restarts: z.int(),
+})
+export type NodeSession = z.infer<typeof nodeSession>
+
+/** A step ends with exit code 0 when it completed and 1 when it failed; why is the last line of its stream `rich`. */
+export const nodeStepSpec = z.strictObject({
+  id: stepId,
+  code: z.string(),
+  env: envVars,
+  stdin: z.string(),
+  timeoutMs: z.int(),
+  maxOutputBytes: z.int(),
+})
+export type NodeStepSpec = z.infer<typeof nodeStepSpec>
 
 export const signalRequest = z.strictObject({ signal: signalName })
 
@@ -88,3 +137,48 @@ export const fileOperation = z.discriminatedUnion('op', [
   z.strictObject({ op: z.literal('file.remove'), path: sandboxPath, recursive: z.boolean() }),
 ])
 export type FileOperation = z.infer<typeof fileOperation>
+
+/** What sandboxes of a node can stand on; the name says what is in it. */
+export const nodeImage = z.strictObject({
+  name: z.string(),
+  source: z.enum(['host', 'packages', 'imported']),
+  packages: z.array(packageName),
+  bytes: z.int(),
+  /** Epoch milliseconds. */
+  builtAt: z.number(),
+})
+export type NodeImage = z.infer<typeof nodeImage>
+
+/** An image that is being built, or whose last build failed. */
+export const nodeImageBuild = z.strictObject({
+  packages: z.array(packageName),
+  state: z.enum(['building', 'failed']),
+  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+})
+export type NodeImageBuild = z.infer<typeof nodeImageBuild>
+
+export const nodeImages = z.strictObject({ images: z.array(nodeImage), builds: z.array(nodeImageBuild) })
+export type NodeImages = z.infer<typeof nodeImages>
+
+export const buildImageRequest = z.strictObject({ packages: z.array(packageName) })
+export const nodeImageEvent = z.discriminatedUnion('event', [
+  templateProgress,
+  z.strictObject({ event: z.literal('ended'), image: nodeImage }),
+  z.strictObject({
+    event: z.literal('error'),
+    error: z.strictObject({ code: z.string(), message: z.string(), hint: z.string() }),
+  }),
+])
+export type NodeImageEvent = z.infer<typeof nodeImageEvent>
+
+/** `env` is what an OCI image says about itself. */
+export const importedImage = z.strictObject({ image: nodeImage, env: envVars })
+export type ImportedImage = z.infer<typeof importedImage>
+
+export const imageReferences = z.strictObject({
+  names: z.array(z.string()),
+  packages: z.array(z.array(packageName)),
+  /** Images that were referred to until now: they need not grow old first. */
+  dropped: z.array(z.string()),
+})
+export type ImageReferences = z.infer<typeof imageReferences>

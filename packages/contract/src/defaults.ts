@@ -12,6 +12,15 @@ export const DEFAULTS = {
   cpus: { default: 1, min: 0.1, max: 256 },
   pids: { default: 256, min: 16, max: 32_768 },
   diskBytes: { default: 1024 * MIB, min: 16 * MIB, max: 1024 * 1024 * MIB },
+  keyOverlapMs: { default: 24 * HOUR, min: 0, max: 30 * 24 * HOUR },
+  agentSandboxes: { default: 5, min: 0, max: 100_000 },
+  /** Five sandboxes of the default size fit, of the template `data` too. */
+  agentMemoryBytes: { default: 5 * 1024 * MIB, min: 0, max: 1024 * 1024 * 1024 * MIB },
+  agentCpus: { default: 5, min: 0, max: 1_000_000 },
+  /** As much as the cpus above can do in a day. */
+  agentComputeSecondsPerDay: { default: 5 * 24 * 3600, min: 0, max: 100_000_000_000 },
+  agentDollarsPerDay: { default: 10, min: 0, max: 1_000_000 },
+  sessionTtlMs: { default: 15 * MINUTE, min: SECOND, max: 24 * HOUR },
   commandTimeoutMs: { default: 300 * SECOND, min: 1, max: 24 * HOUR },
   maxOutputBytes: { default: 2 * MIB, min: 0, max: 256 * MIB },
 } as const
@@ -35,6 +44,38 @@ export const BOUNDS = {
   commands: 64,
   /** Ended commands of one sandbox whose output is kept. */
   endedCommands: 256,
+  codeBytes: MIB,
+  /** Rich outputs of one step, beside its text. */
+  richBytes: 8 * MIB,
+  /** Interpreters of one sandbox. */
+  sessions: 16,
+  /** Steps of one session that wait for their turn. */
+  waitingSteps: 32,
+  /** Ended steps of one session whose output is kept; later its result is known without it. */
+  endedSteps: 256,
+  templatePackages: 64,
+  /** Templates of one tenant. */
+  templates: 32,
+  /** An image that is imported, unpacked. */
+  imageBytes: 16 * 1024 * MIB,
+  imageEntries: 500_000,
+  versionLength: 64,
+  /** What an agent may carry along, as JSON. */
+  metadataBytes: 16 * 1024,
+  /** Agents of one tenant. */
+  agents: 10_000,
+  /** Keys of one tenant that are good. */
+  keys: 1000,
+  keyLifeMs: { min: SECOND, max: 3650 * 24 * HOUR },
+  /** Agents that one key is bound to. */
+  keyAgents: 64,
+  /** Host paths of one agent. */
+  grants: 32,
+  /** Patterns of one grant, of each sort. */
+  patterns: 32,
+  patternLength: 256,
+  /** The agents of a tenant together have so many times what one of them has, unless its budget says otherwise. */
+  tenantShare: 10,
   /** Sandboxes of one node, unless configured. */
   sandboxesPerNode: 50,
 } as const

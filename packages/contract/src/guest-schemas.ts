@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { BOUNDS } from './defaults.ts'
 import { type GuestMessage, GUEST_ERROR_CODES } from './guest/messages.ts'
+import { runtime } from './session.ts'
 
 /** What the host accepts from a guest: strict, bounded, and nothing about identity, time of day or money. */
 const channel = z.int().min(1).max(0xffffffff)
@@ -11,6 +13,7 @@ const commandEnd = z.strictObject({
   signal: z.string().max(16).nullable(),
   timedOut: z.boolean(),
   durationMs: z.number().min(0),
+  restarted: z.boolean().exactOptional(),
 })
 
 const commandState = z.strictObject({
@@ -47,12 +50,25 @@ const fileEntry = z.strictObject({
 })
 const nothing = z.strictObject({})
 
+const guestSession = z.strictObject({
+  id: z.string().max(64),
+  runtime,
+  runtimeVersion: z.string().max(128),
+  restarts: count,
+})
+
 /** The result of each request, parsed before anybody uses it. */
 export const guestResults = {
   ping: nothing,
   run: z.strictObject({ startedMs: z.number() }),
   signal: nothing,
   forget: nothing,
+  'session.open': guestSession,
+  'session.list': z.strictObject({ sessions: z.array(guestSession).max(BOUNDS.sessions) }),
+  'session.interrupt': nothing,
+  'session.restart': guestSession,
+  'session.close': nothing,
+  step: z.strictObject({ startedMs: z.number() }),
   'file.read': z.strictObject({ size: count }),
   'file.write': nothing,
   'file.stat': fileEntry,

@@ -1,4 +1,24 @@
 export {
+  agent,
+  AGENT_STATES,
+  agentState,
+  changeAgentBody,
+  registerAgentBody,
+  type Agent,
+  type AgentState,
+  type ChangeAgentBody,
+  type RegisterAgentBody,
+} from './agent.ts'
+export {
+  budget,
+  budgetLimits,
+  setBudgetBody,
+  type Budget,
+  type BudgetLimitName,
+  type BudgetLimits,
+  type SetBudgetBody,
+} from './budget.ts'
+export {
   command,
   commandEvent,
   commandResult,
@@ -15,22 +35,40 @@ export {
 } from './command.ts'
 export { describeIssues, parseConfig, SECRET_VARIABLES, SETTINGS, type Config, type SettingName } from './config.ts'
 export {
+  buildImageRequest,
   dataPlaneHealth,
   fileOperation,
+  imageReferences,
+  importedImage,
   nodeCommand,
   nodeCommandSpec,
+  nodeImage,
+  nodeImageEvent,
+  nodeImages,
   nodeSandbox,
-  resourceUsage,
+  nodeSession,
+  nodeSessionSpec,
+  nodeStepSpec,
+  nodeUsages,
   signalRequest,
   startedSandbox,
   startSandboxRequest,
   stoppedSandbox,
   type DataPlaneHealth,
   type FileOperation,
+  type ImageReferences,
+  type ImportedImage,
   type NodeCommand,
   type NodeCommandSpec,
+  type NodeImage,
+  type NodeImageBuild,
+  type NodeImageEvent,
+  type NodeImages,
   type NodeSandbox,
-  type ResourceUsage,
+  type NodeSession,
+  type NodeSessionSpec,
+  type NodeStepSpec,
+  type NodeUsages,
   type StartedSandbox,
   type StoppedSandbox,
 } from './data-plane-api.ts'
@@ -54,7 +92,33 @@ export {
   type ProcessName,
 } from './failpoints.ts'
 export { fileEntry, type FileEntry } from './file.ts'
+export {
+  addGrantBody,
+  foundPath,
+  grant,
+  lookAtPathRequest,
+  mount,
+  overlaps,
+  permitMount,
+  type AddGrantBody,
+  type FoundPath,
+  type Grant,
+  type LookAtPathRequest,
+  type Mount,
+  type PermitMount,
+} from './grant.ts'
 export { guestMessage, guestResults } from './guest-schemas.ts'
+export {
+  apiKey,
+  createKeyBody,
+  keyId,
+  newApiKey,
+  rotateKeyBody,
+  type ApiKey,
+  type CreateKeyBody,
+  type NewApiKey,
+  type RotateKeyBody,
+} from './key.ts'
 export { permit, signPermit, verifyPermit, type Permit } from './permit.ts'
 export { point, POINTS, recordStatus, type Point, type RecordStatus } from './points.ts'
 export { role, ROLES, type Principal, type Role } from './principal.ts'
@@ -70,6 +134,7 @@ export {
   type NewRecord,
   type SignedHead,
 } from './record.ts'
+export { resourceUsage, type ResourceUsage } from './resource-usage.ts'
 export { COMMON_ERRORS, ROUTES, type Route, type RouteInput, type RouteName, type RouteOutput } from './routes.ts'
 export {
   createSandboxBody,
@@ -89,4 +154,58 @@ export {
   type Sandbox,
   type SandboxState,
 } from './sandbox.ts'
-export { agentId, commandId, envVars, id, labels, name, sandboxId, sandboxPath, within } from './scalars.ts'
+export {
+  agentId,
+  commandId,
+  envVars,
+  id,
+  labels,
+  name,
+  sandboxId,
+  sandboxPath,
+  sessionId,
+  stepId,
+  within,
+} from './scalars.ts'
+export {
+  createSessionBody,
+  richLine,
+  runStepBody,
+  runtime,
+  RUNTIMES,
+  session,
+  sessionEndReason,
+  sessionState,
+  step,
+  stepError,
+  stepEvent,
+  stepOutput,
+  stepResult,
+  stepStatus,
+  type CreateSessionBody,
+  type RichLine,
+  type RunStepBody,
+  type Runtime,
+  type Session,
+  type SessionEndReason,
+  type SessionState,
+  type Step,
+  type StepError,
+  type StepEvent,
+  type StepOutput,
+  type StepResult,
+  type StepStatus,
+} from './session.ts'
+export {
+  template,
+  templateEvent,
+  templateSpec,
+  templateState,
+  type Template,
+  type TemplateEvent,
+  type TemplateProgress,
+  type TemplateSpec,
+  type TemplateState,
+} from './template.ts'
+export { usageQuery, usageReport, usageRow, type UsageQuery, type UsageReport, type UsageRow } from './usage.ts'
+export { createTenantBody, tenant, type CreateTenantBody, type Tenant } from './tenant.ts'

@@ -11,10 +11,12 @@ const NOW = 1_800_000_000_000
 const good: Permit = {
   permitId: 'pmt_1',
   sandbox: 'sbx_01k00000000000000000000000',
+  node: 'here',
   tenant: 'default',
   agent: 'default',
   generation: 1,
   template: 'base',
+  image: 'host',
   tier: 'standard',
   limits: {
     memoryBytes: DEFAULTS.memoryBytes.default,
@@ -23,6 +25,11 @@ const good: Permit = {
     diskBytes: DEFAULTS.diskBytes.default,
   },
   env: {},
+  mounts: [],
+  doors: [],
+  conditions: {},
+  policyVersion: null,
+  reservation: 'rsv_1',
   expiresAt: NOW + 60_000,
   endsAt: NOW + 3_600_000,
 }

@@ -1,6 +1,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
 import { AirlockError } from './errors.ts'
+import { permitMounts } from './grant.ts'
 import { limits } from './sandbox.ts'
 import { agentId, envVars, id, sandboxId } from './scalars.ts'
 
@@ -8,13 +9,26 @@ import { agentId, envVars, id, sandboxId } from './scalars.ts'
 export const permit = z.strictObject({
   permitId: z.string().regex(/^pmt_[0-9a-z]+$/),
   sandbox: sandboxId,
+  /** The only node that may use it. */
+  node: z.string().min(1),
   tenant: id,
   agent: agentId,
   generation: z.int(),
   template: z.string(),
+  /** What it stands on: `host`, or the name of an image that the node has. */
+  image: z.string(),
   tier: z.enum(['standard', 'strict']),
   limits,
   env: envVars,
+  /** What of the host it sees; nothing else is mounted. */
+  mounts: permitMounts,
+  /** Sockets through which it reaches out: none yet. */
+  doors: z.tuple([]),
+  /** What a policy asked for on top: there is none yet. */
+  conditions: z.strictObject({}),
+  policyVersion: z.null(),
+  /** What was set aside for it in the budgets. */
+  reservation: z.string().regex(/^rsv_[0-9a-z]+$/),
   /** Epoch milliseconds: the permit must be used before. */
   expiresAt: z.int(),
   /** Epoch milliseconds: the data plane ends the sandbox then, even when no control plane is left to ask. */

@@ -11,4 +11,6 @@ export interface Principal {
   readonly role: Role
   /** The agents it may act for; null means every agent of its tenant. */
   readonly agents: readonly string[] | null
+  /** It may do what concerns the whole server: tenants, keys of other tenants, metrics, paths of the host. Their sandboxes are not among it. */
+  readonly platform: boolean
 }

@@ -1,61 +1,24 @@
 import { z } from 'zod'
+import { BUDGET_ROUTES } from './budget-routes.ts'
 import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from './command.ts'
 import type { ErrorCode } from './errors.ts'
 import { fileEntry } from './file.ts'
-import type { Point } from './points.ts'
 import { role, type Role } from './principal.ts'
 import { auditChain, auditQuery, auditRecord, signedHead } from './record.ts'
+import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
 import { createSandboxBody, extendSandboxBody, sandbox, sandboxState, terminateSandboxBody } from './sandbox.ts'
 import { agentId, commandId, name, plainText, sandboxId, sandboxPath } from './scalars.ts'
+import { SESSION_ROUTES } from './session-routes.ts'
+import { WHO_ROUTES } from './who-routes.ts'
 
-/**
- * The one table of routes: server, OpenAPI, SDK and CLI help are made from it.
- *
- * `answers`: `json` (the `response` schema), `json-or-events` (the same, or `events` as SSE when the caller accepts
- * text/event-stream), `bytes`, `lines` (NDJSON) or `none` (204). `sends` is `json` when there is a body schema, `bytes`
- * for an upload. `effect` is the audit point of what the route does; routes that only read their own tenant's rows have none.
- */
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  readonly path: string
-  readonly summary: string
-  readonly roles: readonly Role[] | 'public'
-  readonly params?: z.ZodObject
-  readonly query?: z.ZodObject
-  readonly body?: z.ZodType
-  readonly sends?: 'bytes'
-  readonly answers: 'json' | 'json-or-events' | 'bytes' | 'lines' | 'none' | 'text'
-  readonly response?: z.ZodType
-  readonly events?: z.ZodType
-  readonly errors: readonly ErrorCode[]
-  readonly effect?: Point
-}
+export type { Route } from './route.ts'
 
-const USERS: readonly Role[] = ['admin', 'operator', 'developer']
-const READERS: readonly Role[] = ['admin', 'operator', 'developer', 'auditor']
 const AUDITORS: readonly Role[] = ['admin', 'auditor']
 
 const ofSandbox = z.strictObject({ id: sandboxId })
 const ofCommand = z.strictObject({ id: sandboxId, command: commandId })
-const cursor = plainText.max(64).optional()
-const pageLimit = z.coerce.number().int().min(1).max(200).default(50)
 const atPath = z.strictObject({ path: sandboxPath })
-const flag = z
-  .enum(['true', 'false'])
-  .default('false')
-  .transform((text) => text === 'true')
-const page = <T extends z.ZodType>(item: T) =>
-  z.strictObject({ items: z.array(item), nextCursor: z.string().nullable() })
 
-const LIVE: readonly ErrorCode[] = [
-  'sandbox_not_found',
-  'sandbox_not_active',
-  'sandbox_ended',
-  'wrong_node',
-  'guest_lost',
-  'data_plane_unavailable',
-  'evidence_unavailable',
-]
 const FILES: readonly ErrorCode[] = [
   ...LIVE,
   'invalid_path',
@@ -65,6 +28,7 @@ const FILES: readonly ErrorCode[] = [
   'is_a_directory',
 ]
 
+/** The one table of routes: server, OpenAPI, SDK and CLI help are made from it. */
 export const ROUTES = {
   createSandbox: {
     method: 'POST',
@@ -74,16 +38,7 @@ export const ROUTES = {
     body: createSandboxBody,
     answers: 'json',
     response: sandbox,
-    errors: [
-      'agent_not_found',
-      'template_not_found',
-      'name_taken',
-      'capacity_exhausted',
-      'isolation_unavailable',
-      'start_failed',
-      'evidence_unavailable',
-      'data_plane_unavailable',
-    ],
+    errors: [...CREATES, 'name_taken'],
     effect: 'sandbox.create',
   },
   listSandboxes: {
@@ -122,16 +77,7 @@ export const ROUTES = {
     body: createSandboxBody.omit({ name: true }),
     answers: 'json',
     response: sandbox,
-    errors: [
-      'agent_not_found',
-      'template_not_found',
-      'wrong_node',
-      'capacity_exhausted',
-      'isolation_unavailable',
-      'start_failed',
-      'evidence_unavailable',
-      'data_plane_unavailable',
-    ],
+    errors: [...CREATES, 'wrong_node'],
     effect: 'sandbox.create',
   },
   extendSandbox: {
@@ -315,6 +261,9 @@ export const ROUTES = {
     errors: [...FILES, 'file_exists', 'directory_not_empty'],
     effect: 'file.move',
   },
+  ...SESSION_ROUTES,
+  ...WHO_ROUTES,
+  ...BUDGET_ROUTES,
   auditEvents: {
     method: 'GET',
     path: '/v1/audit/events',
@@ -360,7 +309,13 @@ export const ROUTES = {
     summary: 'Who the server takes you for.',
     roles: READERS,
     answers: 'json',
-    response: z.strictObject({ actor: z.string(), tenant: z.string(), role, agents: z.array(z.string()).nullable() }),
+    response: z.strictObject({
+      actor: z.string(),
+      tenant: z.string(),
+      role,
+      agents: z.array(z.string()).nullable(),
+      platform: z.boolean(),
+    }),
     errors: [],
   },
   health: {
@@ -386,6 +341,7 @@ export const ROUTES = {
     path: '/metrics',
     summary: 'Prometheus metrics.',
     roles: ['admin', 'operator'],
+    scope: 'platform',
     answers: 'text',
     errors: [],
   },
@@ -418,6 +374,7 @@ export const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'unauthenticated',
   'forbidden',
+  'identity_unavailable',
   'not_ready',
   'internal',
 ]

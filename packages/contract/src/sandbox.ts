@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { DEFAULTS } from './defaults.ts'
+import { mount } from './grant.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
 
 /** A bad transition is an error with both names in it; `orchestration/lifecycle.ts` owns the table of legal moves. */
@@ -17,6 +18,11 @@ export const END_REASONS = [
   'host_restarted',
   'create_failed',
   'create_interrupted',
+  'agent_revoked',
+  'agent_suspended',
+  'agent_deleted',
+  'agent_stale',
+  'grant_revoked',
 ] as const
 export const endReason = z.enum(END_REASONS)
 export type EndReason = z.infer<typeof endReason>
@@ -68,9 +74,12 @@ export const sandbox = z.strictObject({
   name: z.string().nullable(),
   node: z.string(),
   template: z.string(),
+  /** What its root file system is made of; the name says what is in it. Null until it is known. */
+  image: z.string().nullable(),
   state: sandboxState,
   labels,
   limits,
+  mounts: z.array(mount).describe('What it sees of the host: the grants of its agent when it was created.'),
   ttlMs: z.int(),
   idleMs: z.int(),
   createdAt: time,

@@ -12,6 +12,12 @@ export const name = z
 export const agentId = id
 export const sandboxId = z.string().regex(/^sbx_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a sandbox id')
 export const commandId = z.string().regex(/^cmd_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a command id')
+export const sessionId = z.string().regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a session id')
+export const stepId = z.string().regex(/^stp_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a step id')
+/** A caller's own id of a step. */
+export const stepKey = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must be letters, digits, ".", ":", "-" or "_"')
 export const time = z.iso.datetime()
 
 /** PostgreSQL has no NUL in texts, and nobody needs one. */

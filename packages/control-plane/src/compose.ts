@@ -6,19 +6,25 @@ import { actAs, dropPrivileges, KeyedLock, type Log, systemClock } from '@airloc
 import { openPermitDesk } from './admission/permits.ts'
 import { createApi } from './api/server.ts'
 import type { ProcessConfig } from './config.ts'
-import { ApiKeyAuthenticator } from './identity/authenticate.ts'
+import { BearerAuthenticator } from './identity/authenticate.ts'
 import { type KeyFiles, prepareFirstStart } from './identity/first-start.ts'
+import { FetchedKeys, fixedKeys } from './identity/jwks.ts'
+import { SignedTokens, type Tokens } from './identity/jwt.ts'
 import { AuditHeads } from './orchestration/audit-heads.ts'
 import type { Context } from './orchestration/context.ts'
 import { DataPlaneClient } from './orchestration/data-plane-client.ts'
+import { Heartbeats } from './orchestration/heartbeats.ts'
 import { createLifecycle } from './orchestration/lifecycle-parts.ts'
 import { LocalCore } from './orchestration/local-core.ts'
 import { openNodeIdentity } from './orchestration/node-identity.ts'
 import { NodeLease } from './orchestration/node-lease.ts'
 import { Readiness } from './orchestration/readiness.ts'
+import { createWho } from './orchestration/who.ts'
 import { ControlPlane } from './serve.ts'
+import { setKeyUsed } from './store/api-keys.ts'
+import { LatestTimes } from './store/latest-times.ts'
 import { describeNode } from './store/nodes.ts'
-import { openStore, type Store } from './store/store.ts'
+import { openStore } from './store/store.ts'
 
 const STORE_FILE = 'airlock.db'
 
@@ -40,7 +46,7 @@ export async function compose(
   const lease = new NodeLease({ store, node, ...host })
   await lease.claim()
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock: systemClock, node: node.id })
-  await permits.publish(config.publicDir)
+  await permits.publish(config.publicDir, node.id)
   const context: Context = {
     log: host.log,
     failpoint: host.failpoint,
@@ -50,14 +56,20 @@ export async function compose(
     permits,
     clock: systemClock,
     capacity: config.capacity,
+    oversubscription: config.oversubscription,
+    budgetDefaults: config.budgetDefaults,
     dataPlane: new DataPlaneClient(config.dataPlaneSocket),
     readiness: new Readiness(lease),
     turns: new KeyedLock(),
+    heartbeats: new Heartbeats({ store, clock: systemClock }),
+    keyUses: new LatestTimes(store, setKeyUsed),
+    agentStaleMs: config.agentStaleMs,
   }
   const lifecycle = createLifecycle(context)
   const api = await createApi({
     core: new LocalCore({ ...context, ...lifecycle, evidence: audit }),
-    authenticator: authenticatorOf(store, audit),
+    who: createWho(context, lifecycle),
+    authenticator: authenticatorOf(context, config),
     audit,
     log: host.log,
     tls: readTls(config),
@@ -82,8 +94,18 @@ async function openOwnState(config: ProcessConfig, log: Log) {
   }
 }
 
-function authenticatorOf(store: Store, audit: RecorderClient): ApiKeyAuthenticator {
-  return new ApiKeyAuthenticator({ store, audit, clock: systemClock })
+function authenticatorOf(context: Context, config: ProcessConfig): BearerAuthenticator {
+  const { heartbeats } = context
+  const tokens = tokensOf(config)
+  return new BearerAuthenticator({ ...context, tokens, onSeen: (principal) => heartbeats.beatAll(principal) })
+}
+
+function tokensOf({ jwt }: ProcessConfig): Tokens | null {
+  if (jwt === null) return null
+  const { jwksUrl, jwksFile, secret, ...rules } = jwt
+  const fetched = jwksUrl === null ? null : new FetchedKeys({ url: jwksUrl, clock: systemClock })
+  const keys = jwksFile === null ? fetched : fixedKeys(readFileSync(jwksFile, 'utf8'))
+  return new SignedTokens({ rules, clock: systemClock, keys, secret })
 }
 
 function readTls(config: ProcessConfig): { readonly cert: string; readonly key: string } | null {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { AirlockError, describeIssues } from '@airlock/contract'
+import { AirlockError, budgetLimits, describeIssues } from '@airlock/contract'
 import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
@@ -14,6 +14,20 @@ const processConfig = z.strictObject({
   spillDir: absolute,
   /** PostgreSQL, with its password; null keeps the store in a file. */
   databaseUrl: z.string().nullable(),
+  /** Who may sign tokens, with its secret if it has one; null when nobody may. */
+  jwt: z
+    .strictObject({
+      issuer: z.string().min(1),
+      audience: z.string().min(1),
+      jwksUrl: z.url().nullable(),
+      jwksFile: absolute.nullable(),
+      secret: z.string().min(32).nullable(),
+      tenantClaim: z.string().min(1),
+      roleClaim: z.string().min(1),
+      agentsClaim: z.string().min(1),
+      clockToleranceS: z.int().min(0),
+    })
+    .nullable(),
   host: z.string().min(1),
   port: z.int().min(0).max(65_535),
   /** Where callers reach this node; null when that is where it listens. */
@@ -22,6 +36,9 @@ const processConfig = z.strictObject({
   tlsKey: z.string().nullable(),
   trustedProxy: z.boolean(),
   capacity: z.int().min(1),
+  oversubscription: z.strictObject({ memory: z.number().positive(), cpus: z.number().positive() }),
+  budgetDefaults: budgetLimits,
+  agentStaleMs: z.int().min(1),
   /** Who to become once everything is open; null keeps who we are. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),

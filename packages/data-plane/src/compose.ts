@@ -2,10 +2,11 @@ import { RecorderClient } from '@airlock/audit'
 import { armFailpoint, traceSteps, type Failpoint } from '@airlock/contract'
 import { createLog, Supervised, systemClock } from '@airlock/std'
 import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
+import { availableParallelism, hostname, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { DataPlaneConfig } from './config.ts'
 import { createOciBackend } from './isolation/backends/oci/oci-backend.ts'
+import { NodeImageDesk } from './sandboxes/node-images.ts'
 import { PermitDesk } from './sandboxes/permit-desk.ts'
 import { Sandboxes } from './sandboxes/sandboxes.ts'
 import { listen } from './server/server.ts'
@@ -48,7 +49,9 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir: config.stateDir, clock: systemClock }),
   })
   await sandboxes.adopt()
-  const health = { node: hostname(), backend: backend.name, bootId, capacity: config.capacity }
-  close = await listen({ sandboxes, health, socket: config.socket, socketUid: config.socketUid, log })
+  const machine = { memoryBytes: totalmem(), cpus: availableParallelism() }
+  const health = { node: hostname(), backend: backend.name, bootId, capacity: config.capacity, ...machine }
+  const images = new NodeImageDesk({ images: backend.images, sandboxes, log })
+  close = await listen({ sandboxes, images, health, socket: config.socket, socketUid: config.socketUid, log })
   supervised.ready({ node: health.node, backend: backend.name, runtime: backend.runtime })
 }

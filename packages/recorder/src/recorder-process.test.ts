@@ -263,7 +263,11 @@ describe.concurrent('a client', () => {
     ])
     expect(Date.parse(records[0]?.happenedAt ?? '')).toBeGreaterThanOrEqual(before)
     expect(records).toHaveLength(3)
-    expect(statSync(join(recorder.home, 'spill/control-plane/notes.ndjson')).size).toBe(0)
+    second.close()
+    const third = recorder.client()
+    third.note(aRecord(4))
+    await third.flush(10_000)
+    expect((await allRecords(third)).map(({ payload }) => payload['n'])).toEqual([1, 2, 3, 4])
   })
 
   it('reads a spill that was torn in the middle of a line', async () => {

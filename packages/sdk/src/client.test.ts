@@ -43,6 +43,7 @@ describe('sandboxes', () => {
       tenant: 'default',
       role: 'developer',
       agents: null,
+      platform: false,
     })
   })
 })

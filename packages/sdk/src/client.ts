@@ -1,6 +1,14 @@
+import { Agents } from './agents.ts'
 import { Audit } from './audit.ts'
+import { Budgets } from './budgets.ts'
+import { Grants } from './grants.ts'
+import { Keys } from './keys.ts'
 import type { Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
 import { Sandbox, type CreateOptions } from './sandbox.ts'
+import { Sessions } from './session.ts'
+import { Templates } from './templates.ts'
+import { Tenants } from './tenants.ts'
+import { Usage } from './usage.ts'
 import { Transport, type TransportOptions } from './transport.ts'
 
 export interface ListOptions {
@@ -24,12 +32,28 @@ export interface SandboxPage {
  */
 export class Airlock {
   readonly sandboxes: Sandboxes
+  readonly sessions: Sessions
+  readonly templates: Templates
+  readonly agents: Agents
+  readonly grants: Grants
+  readonly budgets: Budgets
+  readonly keys: Keys
+  readonly tenants: Tenants
+  readonly usage: Usage
   readonly audit: Audit
   readonly #transport: Transport
 
   constructor(options: TransportOptions = {}) {
     this.#transport = new Transport(options)
     this.sandboxes = new Sandboxes(this.#transport)
+    this.sessions = new Sessions(this.#transport)
+    this.templates = new Templates(this.#transport)
+    this.agents = new Agents(this.#transport)
+    this.grants = new Grants(this.#transport)
+    this.budgets = new Budgets(this.#transport)
+    this.keys = new Keys(this.#transport)
+    this.tenants = new Tenants(this.#transport)
+    this.usage = new Usage(this.#transport)
     this.audit = new Audit(this.#transport)
   }
 

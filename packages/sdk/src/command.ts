@@ -1,13 +1,7 @@
-import { AirlockError, toError } from './errors.ts'
+import { AirlockError } from './errors.ts'
+import { eventsOf, followEvents, type Progress, type Subject } from './event-stream.ts'
 import type { Command, CommandEvent, CommandResult, SignalName } from './nouns.ts'
-import { parseServerEvents } from './sse.ts'
-import { pause, type Bytes, type Transport } from './transport.ts'
-
-/** How long a stream that broke is tried again in vain: longer than a restart of the server on a busy machine. */
-const RESUME_LIMIT_MS = 60_000
-/** A connection that lasted this long was alive even if the command said nothing: comments come every 15 seconds. */
-const ALIVE_MS = 20_000
-const RESUME_MS = { first: 200, most: 2_000 }
+import type { Bytes, Transport } from './transport.ts'
 
 export interface CommandOptions {
   readonly cwd?: string
@@ -44,7 +38,7 @@ export class RunningCommand implements AsyncIterable<CommandEvent> {
   events(
     options: { readonly from?: number; readonly signal?: AbortSignal | undefined } = {},
   ): AsyncGenerator<CommandEvent> {
-    return followCommand(this.#transport, this.#params, options)
+    return followEvents(this.#transport, subjectOf(this.#params), options)
   }
 
   stdout(signal?: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -107,15 +101,15 @@ export async function* streamCommand(
   const { body, signal } = run
   const headers = { accept: 'text/event-stream' }
   const response = await transport.send('runCommand', { params: { id: sandbox }, body, headers, signal })
-  const progress: Progress = { from: 0, command: undefined, ended: false }
-  yield* eventsOf(response, progress, signal)
+  const progress: Progress = { from: 0, subject: undefined, ended: false }
+  yield* eventsOf(response, { subjectOf: startedCommand }, { progress, signal })
   if (progress.ended) return
-  if (progress.command === undefined) throw new AirlockError('server_unreachable', 'The connection broke.')
-  const params = { id: sandbox, command: progress.command }
-  yield* followCommand(transport, params, { from: progress.from, resumes: progress.command, signal })
+  if (progress.subject === undefined) throw new AirlockError('server_unreachable', 'The connection broke.')
+  const subject = subjectOf({ id: sandbox, command: progress.subject })
+  yield* followEvents(transport, subject, { from: progress.from, resumes: progress.subject, signal })
 }
 
-/** The bytes of an output event, whichever way they came. */
+/** The bytes of an output event of a command or a step, whichever way they came. */
 export function outputBytes(event: Extract<CommandEvent, { event: 'output' }>): Uint8Array {
   if (event.base64 === undefined) return new TextEncoder().encode(event.text ?? '')
   return new Uint8Array(Buffer.from(event.base64, 'base64'))
@@ -135,91 +129,10 @@ export async function collectResult(events: AsyncIterable<CommandEvent>): Promis
   return { ...command, stdout: whole('stdout'), stderr: whole('stderr') }
 }
 
-interface Progress {
-  from: number
-  command: string | undefined
-  ended: boolean
+function subjectOf(params: { readonly id: string; readonly command: string }): Subject<CommandEvent> {
+  return { route: 'commandOutput', params, subjectOf: startedCommand }
 }
 
-async function* followCommand(
-  transport: Transport,
-  params: { readonly id: string; readonly command: string },
-  options: { readonly from?: number; readonly resumes?: string; readonly signal?: AbortSignal | undefined },
-): AsyncGenerator<CommandEvent> {
-  const { signal } = options
-  const progress: Progress = { from: options.from ?? 0, command: options.resumes, ended: false }
-  let vainSince = Date.now()
-  let pauseMs = RESUME_MS.first
-  for (;;) {
-    const { from: before } = progress
-    const response = await openOutput(transport, params, { progress, signal })
-    const opened = Date.now()
-    const how = response ? yield* eventsOf(response, progress, signal) : 'refused'
-    if (progress.ended) return
-    const wasAlive = progress.from > before || (how === 'broken' && Date.now() - opened > ALIVE_MS)
-    if (wasAlive) vainSince = Date.now()
-    pauseMs = wasAlive ? RESUME_MS.first : Math.min(pauseMs * 2, RESUME_MS.most)
-    if (Date.now() - vainSince > RESUME_LIMIT_MS)
-      throw new AirlockError('server_unreachable', 'The stream broke and could not be resumed.')
-    await pause(pauseMs, signal)
-  }
-}
-
-/** Undefined when a stream that was already there could not be resumed now, but maybe soon. */
-async function openOutput(
-  transport: Transport,
-  params: { readonly id: string; readonly command: string },
-  options: { readonly progress: Progress; readonly signal: AbortSignal | undefined },
-): Promise<Response | undefined> {
-  const { progress, signal } = options
-  const headers = { accept: 'text/event-stream', 'last-event-id': String(progress.from) }
-  try {
-    return await transport.send('commandOutput', { params, headers, signal })
-  } catch (error) {
-    if (progress.command !== undefined && error instanceof AirlockError && error.retryable) return undefined
-    throw error
-  }
-}
-
-/** Ends quietly where the stream breaks, or the server asks for patience: `progress` says whether the command ended. */
-async function* eventsOf(
-  response: Response,
-  progress: Progress,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<CommandEvent, 'broken' | 'refused'> {
-  for await (const { id, data } of parseServerEvents(chunksOf(response, signal))) {
-    const event = parseEvent(data)
-    if (event.event === 'error') {
-      const error = toError(event.error)
-      if (error.retryable) return 'refused'
-      throw error
-    }
-    if (event.event === 'started' && progress.command !== undefined) continue
-    advance(progress, event, id)
-    yield event
-  }
-  return 'broken'
-}
-
-function advance(progress: Progress, event: CommandEvent, id: string | undefined): void {
-  if (event.event === 'started') progress.command = event.command.id
-  else if (event.event === 'output') progress.from = Number(id ?? event.offset)
-  else if (event.event === 'ended') progress.ended = true
-}
-
-async function* chunksOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
-  try {
-    if (response.body) yield* response.body
-  } catch {
-    // The connection broke; whoever reads knows by what is missing.
-    signal?.throwIfAborted()
-  }
-}
-
-function parseEvent(data: string): CommandEvent {
-  try {
-    return JSON.parse(data) as CommandEvent
-  } catch (cause) {
-    throw new AirlockError('internal', 'An event of the stream is not JSON.', { cause })
-  }
+function startedCommand(event: CommandEvent): string | undefined {
+  return event.event === 'started' ? event.command.id : undefined
 }

@@ -45,6 +45,6 @@ describe('parseServerEvents', () => {
 
   it('refuses a line without an end', async () => {
     const chunk = new Uint8Array(1024 * 1024).fill(97)
-    await expect(parse(Array.from({ length: 6 }, () => chunk))).rejects.toMatchObject({ code: 'internal' })
+    await expect(parse(Array.from({ length: 24 }, () => chunk))).rejects.toMatchObject({ code: 'internal' })
   })
 })

@@ -6,8 +6,8 @@ export interface ServerEvent {
   readonly data: string
 }
 
-/** Longest line of an event stream; an output event carries at most a few hundred kilobytes. */
-const MAX_LINE = 4 * 1024 * 1024
+/** Longest line of an event stream: a rich output has up to 8 MiB, and JSON may need two characters for one of them. */
+const MAX_LINE = 20 * 1024 * 1024
 
 /** Server-sent events of a body. Comments and unknown fields are skipped; what a broken stream left unfinished, too. */
 export async function* parseServerEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {

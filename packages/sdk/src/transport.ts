@@ -24,7 +24,16 @@ const BACKOFF_MS = 100
 const MAX_RETRY_AFTER_S = 5
 
 /** Asking these twice has the effect of asking once. */
-const IDEMPOTENT: ReadonlySet<RouteName> = new Set(['getOrCreateSandbox', 'terminateSandbox'])
+const IDEMPOTENT: ReadonlySet<RouteName> = new Set([
+  'getOrCreateSandbox',
+  'terminateSandbox',
+  'approveAgent',
+  'revokeAgent',
+  'heartbeatAgent',
+  'revokeKey',
+  'terminateSession',
+  'putTemplate',
+])
 
 /**
  * Speaks HTTP for the rest of the SDK: addresses, keys, errors, and the retries that cannot do harm.
@@ -88,7 +97,7 @@ export class Transport {
 
   #unreachable(cause: unknown): Failure {
     const url = new URL(this.#config.url)
-    const nothingSent = isCausedBy(cause, REFUSED)
+    const nothingSent = isRefused(cause)
     const { message, hint } = describeBroken(url, cause)
     return { error: new AirlockError('server_unreachable', message, { cause, hint }), nothingSent }
   }
@@ -104,7 +113,7 @@ function describeBroken(url: URL, cause: unknown): { readonly message: string; r
       hint: 'Set NODE_EXTRA_CA_CERTS to a PEM file with the authority that issued it.',
     }
   const hint = isOnThisMachine(url) ? 'Start one with "npm start".' : 'Check AIRLOCK_URL, and that the server runs.'
-  if (isCausedBy(cause, REFUSED)) return { message: `No Airlock server answers at ${url.origin}.`, hint }
+  if (isRefused(cause)) return { message: `No Airlock server answers at ${url.origin}.`, hint }
   return { message: `The connection to ${url.origin} broke.`, hint }
 }
 
@@ -167,6 +176,11 @@ function parseJsonAnswer<N extends RouteName>(text: string): RouteOutput<N> {
       hint: 'Check that AIRLOCK_URL is an Airlock server.',
     })
   }
+}
+
+/** Nobody listened: the server cannot have seen the request. */
+export function isRefused(cause: unknown): boolean {
+  return isCausedBy(cause, REFUSED)
 }
 
 function isCausedBy(cause: unknown, codes: RegExp): boolean {

@@ -25,11 +25,22 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       trusted_proxy: false,
       runtime: 'auto',
       capacity: 7,
+      oversubscribe_memory: 2,
+      oversubscribe_cpus: 25,
+      agent_sandboxes: 5,
+      agent_memory_mb: 5120,
+      agent_cpus: 5,
+      agent_stale_s: 3600,
+      jwt_tenant_claim: 'tenant',
+      jwt_role_claim: 'role',
+      jwt_agents_claim: 'agents',
+      jwt_clock_tolerance_s: 30,
       log_level: 'info',
     },
     stateDir: directory,
     runtimeDir: `${directory}/run`,
     databaseUrl: null,
+    jwt: null,
   })
 })
 
@@ -70,6 +81,43 @@ it('gives the database to the control plane alone', () => {
   const stages = processTable(load({ DATABASE_URL: 'postgres://u:secret@h/d' }))
   const told = stages.flat().filter((one) => JSON.stringify(childEnvironment({}, one.settings)).includes('secret'))
   expect(told.map((one) => one.name)).toEqual(['control-plane'])
+})
+
+const ISSUER = { AIRLOCK_JWT_ISSUER: 'https://id.example', AIRLOCK_JWT_AUDIENCE: 'airlock' }
+const SECRET = 'the secret that signs, and is long enough'
+
+it('takes whole issuers of tokens alone, and gives their secret to the control plane alone', () => {
+  const settings = load({ ...ISSUER, AIRLOCK_JWKS_FILE: 'keys.json', AIRLOCK_JWT_SECRET: SECRET })
+  expect(settings.jwt).toEqual({
+    issuer: 'https://id.example',
+    audience: 'airlock',
+    jwksUrl: null,
+    jwksFile: `${directory}/keys.json`,
+    secret: SECRET,
+    tenantClaim: 'tenant',
+    roleClaim: 'role',
+    agentsClaim: 'agents',
+    clockToleranceS: 30,
+  })
+  const children = processTable(settings).flat()
+  const told = children.filter((one) => JSON.stringify(childEnvironment({}, one.settings)).includes(SECRET))
+  expect(told.map((one) => one.name)).toEqual(['control-plane'])
+})
+
+it.each([
+  ['an issuer without keys', ISSUER, 'Tokens need'],
+  ['keys without an issuer', { AIRLOCK_JWT_SECRET: SECRET }, 'Tokens need'],
+  ['an issuer for everybody', { AIRLOCK_JWT_ISSUER: 'x', AIRLOCK_JWT_SECRET: SECRET }, 'Tokens need'],
+  ['a short secret', { ...ISSUER, AIRLOCK_JWT_SECRET: 'short' }, 'shorter than 32'],
+  ['keys over plain HTTP', { ...ISSUER, AIRLOCK_JWKS_URL: 'http://id.example/jwks' }, 'must be https'],
+  ['two sets of keys', { ...ISSUER, AIRLOCK_JWKS_URL: 'https://x/j', AIRLOCK_JWKS_FILE: 'j' }, 'not both'],
+])('refuses %s', (_what, env, message) => {
+  expect(() => load(env)).toThrow(message)
+})
+
+it('refuses a secret in the file of settings', () => {
+  writeFileSync(`${directory}/airlock.toml`, `jwt_secret = "${SECRET}"\n`)
+  expect(() => load(ISSUER)).toThrow('jwt_secret')
 })
 
 it('gives a child an allowlist of the environment and its settings', () => {

@@ -13,6 +13,20 @@ export interface Settings {
   readonly runtimeDir: string
   /** Holds a password: for the control plane alone, and never printed. */
   readonly databaseUrl: string | null
+  /** Who may sign tokens; null when nobody may. Holds a secret too. */
+  readonly jwt: JwtSettings | null
+}
+
+interface JwtSettings {
+  readonly issuer: string
+  readonly audience: string
+  readonly jwksUrl: string | null
+  readonly jwksFile: string | null
+  readonly secret: string | null
+  readonly tenantClaim: string
+  readonly roleClaim: string
+  readonly agentsClaim: string
+  readonly clockToleranceS: number
 }
 
 const ROOT_STATE = '/var/lib/airlock'
@@ -34,6 +48,7 @@ export function loadSettings(env: Environment, cwd: string): Settings {
     stateDir: config.home ?? ROOT_STATE,
     runtimeDir: config.home === undefined ? ROOT_RUNTIME : join(config.home, 'run'),
     databaseUrl: readDatabaseUrl(env),
+    jwt: jwtSettings(config, env, cwd),
   }
 }
 
@@ -63,6 +78,44 @@ function readDatabaseUrl(env: Environment): string | null {
   if (/^postgres(?:ql)?:\/\/./.test(url)) return url
   throw new AirlockError('config_invalid', 'DATABASE_URL must begin with postgres:// or postgresql://.')
 }
+
+function jwtSettings(config: Config, env: Environment, cwd: string): JwtSettings | null {
+  const { jwt_issuer: issuer, jwt_audience: audience, jwks_url: jwksUrl, jwks_file: jwksFile } = config
+  const secret = env['AIRLOCK_JWT_SECRET']
+  const keys = [jwksUrl, jwksFile, secret].filter((one) => one !== undefined)
+  if (issuer === undefined && audience === undefined && keys.length === 0) return null
+  if (issuer === undefined || audience === undefined || keys.length === 0)
+    throw new AirlockError('config_invalid', HALF)
+  throwOnWeakKeys(config, secret)
+  return {
+    issuer,
+    audience,
+    jwksUrl: jwksUrl ?? null,
+    jwksFile: absolute(jwksFile, cwd) ?? null,
+    secret: secret ?? null,
+    tenantClaim: config.jwt_tenant_claim,
+    roleClaim: config.jwt_role_claim,
+    agentsClaim: config.jwt_agents_claim,
+    clockToleranceS: config.jwt_clock_tolerance_s,
+  }
+}
+
+/** Half of an issuer is an error: without the rest it would accept more, or nothing. */
+const HALF = 'Tokens need jwt_issuer, jwt_audience, and one of jwks_url, jwks_file and AIRLOCK_JWT_SECRET.'
+const SECRET_LENGTH = 32
+
+function throwOnWeakKeys(config: Config, secret: string | undefined): void {
+  const { jwks_url: url, jwks_file: file } = config
+  if (url !== undefined && file !== undefined)
+    throw new AirlockError('config_invalid', 'Set jwks_url or jwks_file, not both.')
+  if (secret !== undefined && secret.length < SECRET_LENGTH)
+    throw new AirlockError('config_invalid', `AIRLOCK_JWT_SECRET is shorter than ${SECRET_LENGTH} characters.`)
+  // Who can change the keys on their way can be anybody.
+  if (url !== undefined && !url.startsWith('https:') && !LOOPBACK.test(new URL(url).hostname))
+    throw new AirlockError('config_invalid', 'jwks_url must be https, or on loopback.')
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
 
 /** Keys travel in every request, so beyond loopback they need TLS: ours, or that of a proxy in front of us. */
 function throwOnExposure(config: Config): void {

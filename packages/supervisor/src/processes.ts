@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Config } from '@airlock/contract'
+import { type Config, DEFAULTS } from '@airlock/contract'
 import type { Settings } from './config.ts'
 import { CONTROL_PLANE_UID, RECORDER_UID } from './directories.ts'
+
+const MIB = 1024 * 1024
+const DAY_S = 24 * 3600
 
 /** One process under supervision. */
 export interface ProcessSpec {
@@ -67,7 +70,7 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
   }
 }
 
-function controlPlane({ stateDir, runtimeDir, databaseUrl }: Settings, config: Config) {
+function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, config: Config) {
   return {
     stateDir: join(stateDir, 'control-plane'),
     publicDir: join(stateDir, 'public'),
@@ -76,6 +79,8 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl }: Settings, config: C
     recorderSocket: recorderSocket(runtimeDir, 'control-plane'),
     spillDir: join(runtimeDir, 'spill', 'control-plane'),
     databaseUrl,
+    jwt,
+    agentStaleMs: config.agent_stale_s * 1000,
     host: config.host,
     port: config.port,
     advertiseUrl: config.advertise_url ?? null,
@@ -83,6 +88,15 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl }: Settings, config: C
     tlsKey: config.tls_key ?? null,
     trustedProxy: config.trusted_proxy,
     capacity: config.capacity,
+    oversubscription: { memory: config.oversubscribe_memory, cpus: config.oversubscribe_cpus },
+    budgetDefaults: {
+      sandboxes: config.agent_sandboxes,
+      memoryBytes: config.agent_memory_mb * MIB,
+      cpus: config.agent_cpus,
+      // As much as they can do in a day.
+      computeSecondsPerDay: Math.ceil(config.agent_cpus * DAY_S),
+      dollarsPerDay: DEFAULTS.agentDollarsPerDay.default,
+    },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
 }

@@ -37,10 +37,23 @@ describe.skipIf(!isOurMachine)('airlock service', () => {
     })
   })
 
-  it('has its sandboxes in a delegated group of their own', () => {
+  it('has its sandboxes in a delegated group of their own', async () => {
+    const { stdout } = await run('systemctl', ['show', '--property=Delegate', '--value', 'airlock-sandboxes'])
+    expect(stdout).toBe('yes\n')
     const parent = readdirSync(GROUP).find((name) => /^airlock-[0-9a-f]{8}$/u.test(name)) ?? ''
     expect(readdirSync(join(GROUP, parent))).toContain(sandbox.id)
     expect(readFileSync(join(GROUP, parent, sandbox.id, 'user/memory.max'), 'utf8')).toMatch(/^\d+\n$/u)
+  })
+
+  it('holds them to their limits there, and what crosses one ends alone', async () => {
+    const small = await new Airlock().sandboxes.create({ limits: { memoryBytes: 128 << 20, pids: 32 } })
+    const greedy = await small.run(['python3', '-c', 'b = []\nwhile True: b.append(bytearray(10_000_000))'])
+    expect(greedy).toMatchObject({ exitCode: null, signal: 'SIGKILL', stdout: '' })
+    const forks = await small.run({ shell: 'i=0; while [ $i -lt 64 ]; do sleep 600 & i=$((i+1)); done' })
+    expect(forks.exitCode).not.toBe(0)
+    expect(forks.stderr).toMatch(/fork/u)
+    await small.terminate()
+    expect((await sandbox.run(['echo', 'untouched'])).stdout).toBe('untouched\n')
   })
 
   it('restarts while a command runs, which goes on and ends with its own result', async () => {

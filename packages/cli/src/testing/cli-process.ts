@@ -20,10 +20,11 @@ export class CliProcess {
 
   constructor(
     argv: readonly string[],
-    options: { readonly env: NodeJS.ProcessEnv; readonly command?: readonly string[] },
+    options: { readonly env: NodeJS.ProcessEnv; readonly command?: readonly string[]; readonly cwd?: string },
   ) {
     const [file = '', ...before] = options.command ?? [process.execPath, CLI]
-    this.child = spawn(file, [...before, ...argv], { env: options.env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const { env, cwd } = options
+    this.child = spawn(file, [...before, ...argv], { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
     this.child.stdout.on('data', (bytes: Buffer) => (this.stdout = Buffer.concat([this.stdout, bytes])))
     this.child.stderr.on('data', (bytes: Buffer) => (this.stderr = Buffer.concat([this.stderr, bytes])))
     this.ended = once(this.child, 'close').then(([code]: (number | null)[]) => ({

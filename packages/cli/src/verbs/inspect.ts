@@ -41,6 +41,7 @@ function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Ce
       'limits',
       `${formatBytes(limits.memoryBytes)} memory, ${limits.cpus} cpu, ${limits.pids} pids, ${formatBytes(limits.diskBytes)} disk`,
     ],
+    ...data.mounts.map(({ target, path, mode }) => ['mount', `${target} is ${path} (${mode})`] as const),
     ['created', data.createdAt],
     ['last used', data.lastActiveAt],
     ...(data.endedAt === null

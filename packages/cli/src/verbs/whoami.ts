@@ -12,7 +12,7 @@ export function defineWhoami(command: Command, context: Context): void {
     if (options.json === true) return terminal.printJson({ ...me, url: airlock.url })
     const facts = [
       ['actor', me.actor],
-      ['role', me.role],
+      ['role', me.platform ? `${me.role}, platform` : me.role],
       ['tenant', me.tenant],
       ['agents', me.agents?.join(', ') ?? 'all'],
       ['server', airlock.url],

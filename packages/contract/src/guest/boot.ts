@@ -2,14 +2,42 @@
  * What the guest is started with: one JSON argument of `node guest.cjs`. Nothing in it is secret, for user code may be
  * able to read it (G4).
  */
-export interface GuestBoot {
-  /** The control socket: the host listens, the guest dials and dials again. */
-  readonly socket: string
+interface GuestBase {
   /** Who user code is. */
   readonly user: { readonly uid: number; readonly gid: number }
   /** The whole environment of user code, before what a caller adds. */
   readonly env: Readonly<Record<string, string>>
+  /** The drivers of interpreters, one file each, which user code can read. */
+  readonly kernels: string
+  /** Where the streams of steps lie: made by the guest unless it is there; user code may enter and not list it. */
+  readonly steps: string
+  /** Where programs of ours are that an image may lack. Absent: where Debian has them. */
+  readonly programs?: GuestPrograms
+}
+
+/** In a sandbox: the guest dials its host. */
+export interface GuestBoot extends GuestBase {
+  /** The control socket: the host listens, the guest dials and dials again. */
+  readonly socket: string
   readonly groups: GuestGroups
+}
+
+/** In a pod: the guest listens for HTTP itself, and is then the session agent. */
+export interface AgentBoot extends GuestBase {
+  readonly listen: { readonly host: string; readonly port: number }
+  /** Absent where no group is delegated: what leaves its process session then lives until the last session ends. */
+  readonly groups?: GuestGroups
+}
+
+/** Each as the words that come before its arguments: a program, or a loader and a program. */
+export interface GuestPrograms {
+  readonly sh: readonly string[]
+  readonly setpriv: readonly string[]
+  readonly env: readonly string[]
+  readonly mkfifo: readonly string[]
+  readonly mv: readonly string[]
+  readonly rm: readonly string[]
+  readonly node: readonly string[]
 }
 
 /** How a command gets into a group of its own, over every kind of cgroup. */
@@ -28,15 +56,25 @@ export interface GuestGroups {
 export const INSIDE = {
   workspace: '/workspace',
   home: '/home/user',
+  /** What the agent was granted of the host, unless it was put elsewhere. */
+  grants: '/grants',
   /** Read-only: our Node and the guest. */
   program: '/opt/airlock',
   node: '/opt/airlock/bin/node',
+  /** First in the path of user code: programs that explain what cannot work here. */
+  wrappers: '/opt/airlock/wrappers',
+  /** Programs and libraries of the host, for images that have none. */
+  closure: '/opt/airlock/closure',
   guest: '/opt/airlock/guest.cjs',
+  /** Read-only: the drivers of interpreters, one file each. */
+  kernels: '/opt/airlock/kernels',
   /** tmpfs, 0700, the namespace's root: user code cannot enter. */
   private: '/run/guest',
   controlDir: '/run/guest/control',
   controlSocket: '/run/guest/control/guest.sock',
   groups: '/run/guest/groups',
+  /** tmpfs, 0711: user code opens what it was named, and cannot look around. */
+  steps: '/run/steps',
   /** The doors this sandbox was permitted, nothing else. */
   doors: '/run/airlock',
 } as const

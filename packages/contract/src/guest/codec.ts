@@ -17,8 +17,8 @@ export type Frame =
       readonly bytes: Buffer
     }
 
-/** The stream byte of data frames: 0 for stdin and files. */
-export const STREAM = { none: 0, stdout: 1, stderr: 2 } as const
+/** The stream byte of data frames: 0 for stdin and files. `rich` is of steps: JSON lines, as `richLine` of the contract. */
+export const STREAM = { none: 0, stdout: 1, stderr: 2, rich: 3 } as const
 
 export class FrameError extends Error {
   constructor(message: string) {

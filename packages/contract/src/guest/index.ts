@@ -1,4 +1,4 @@
-export { INSIDE, type GuestBoot, type GuestGroups } from './boot.ts'
+export { type AgentBoot, INSIDE, type GuestBoot, type GuestGroups, type GuestPrograms } from './boot.ts'
 export { encodeData, encodeMessage, type Frame, FrameDecoder, FrameError, STREAM } from './codec.ts'
 export {
   CHUNK_BYTES,
@@ -12,9 +12,14 @@ export {
   type GuestMessage,
   type GuestRequest,
   type GuestResults,
+  type GuestRuntime,
+  type GuestSession,
+  type GuestSessionSpec,
+  type GuestStepSpec,
   type HostMessage,
   MAX_FRAME_BYTES,
   type OutputStream,
   PROTOCOL_VERSION,
+  RICH_BYTES,
   WINDOW_BYTES,
 } from './messages.ts'

@@ -13,6 +13,8 @@
 export const PROTOCOL_VERSION = 1
 /** Unacknowledged bytes of one direction of one channel. */
 export const WINDOW_BYTES = 1024 * 1024
+/** Rich lines of one step. */
+export const RICH_BYTES = 8 * 1024 * 1024
 /** Payload of one data frame. */
 export const CHUNK_BYTES = 64 * 1024
 /** A whole frame, either kind; a longer one ends the connection. */
@@ -32,11 +34,46 @@ export interface GuestCommandSpec {
   readonly maxOutputBytes: number
 }
 
+/** A stateful interpreter that the host asked for. */
+export interface GuestSessionSpec {
+  readonly id: string
+  readonly runtime: GuestRuntime
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+}
+export type GuestRuntime = 'python' | 'node' | 'bash'
+
+/** What became of it; `runtimeVersion` is what answers there, as it calls itself. */
+export interface GuestSession {
+  readonly id: string
+  readonly runtime: GuestRuntime
+  readonly runtimeVersion: string
+  readonly restarts: number
+}
+
+/**
+ * Code for a session. It takes its turn there, says stdout, stderr and rich lines on its channel, and ends like a
+ * command: exit code 0 when it completed, 1 when it failed. Why it failed is the last rich line.
+ */
+export interface GuestStepSpec {
+  readonly id: string
+  readonly channel: number
+  readonly session: string
+  readonly code: string
+  readonly env: Readonly<Record<string, string>>
+  readonly stdin: string
+  readonly timeoutMs: number
+  /** Of stdout and stderr together; rich lines have a cap of their own, `RICH_BYTES`. */
+  readonly maxOutputBytes: number
+}
+
 export interface GuestCommandEnd {
   readonly exitCode: number | null
   readonly signal: string | null
   readonly timedOut: boolean
   readonly durationMs: number
+  /** Of a step: its interpreter was started anew. */
+  readonly restarted?: boolean
 }
 
 /** A command that the guest has not been told to forget. */
@@ -67,6 +104,14 @@ export type GuestRequest =
   | { readonly op: 'signal'; readonly channel: number; readonly signal: string }
   /** The host has the end and all output: the guest may forget the command. */
   | { readonly op: 'forget'; readonly channel: number }
+  /** Starts an interpreter; an id that is known is answered as it is. */
+  | { readonly op: 'session.open'; readonly session: GuestSessionSpec }
+  | { readonly op: 'session.list' }
+  /** Interrupts the step that runs, if any; what the session remembers is kept. */
+  | { readonly op: 'session.interrupt'; readonly session: string }
+  | { readonly op: 'session.restart'; readonly session: string }
+  | { readonly op: 'session.close'; readonly session: string }
+  | { readonly op: 'step'; readonly step: GuestStepSpec }
   /** Opens a file; its bytes follow on `channel`, then `eof`. */
   | { readonly op: 'file.read'; readonly path: string; readonly channel: number }
   /** Opens a file for the bytes that follow on `channel`; after the host's `eof` the guest says `written`. */
@@ -83,6 +128,12 @@ export interface GuestResults {
   run: { readonly startedMs: number }
   signal: Record<string, never>
   forget: Record<string, never>
+  'session.open': GuestSession
+  'session.list': { readonly sessions: readonly GuestSession[] }
+  'session.interrupt': Record<string, never>
+  'session.restart': GuestSession
+  'session.close': Record<string, never>
+  step: { readonly startedMs: number }
   'file.read': { readonly size: number }
   'file.write': Record<string, never>
   'file.stat': GuestFileEntry
@@ -107,6 +158,11 @@ export const GUEST_ERROR_CODES = [
   'directory_not_empty',
   'executable_not_found',
   'too_many_commands',
+  'session_not_found',
+  'too_many_sessions',
+  'too_many_steps',
+  'runtime_unavailable',
+  'runtime_crashed',
   'disk_full',
   'internal',
 ] as const

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSandboxBody, DEFAULTS, type Principal } from '@airlock/contract'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defaultAgent } from '../identity/first-start.ts'
 import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
 import { openStore, type Store } from '../store/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
@@ -20,18 +21,10 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-const PRINCIPAL: Principal = { actor: 'key:x', tenant: 'default', role: 'developer', agents: null }
+const PRINCIPAL: Principal = { actor: 'key:x', tenant: 'default', role: 'developer', agents: null, platform: false }
 
 async function ask(agent: Partial<StoredAgent>, principal: Partial<Principal> = {}, body: object = {}) {
-  const row: StoredAgent = {
-    tenant: 'default',
-    id: 'a',
-    state: 'idle',
-    generation: 4,
-    approved: true,
-    createdAt: 1,
-    ...agent,
-  }
+  const row: StoredAgent = { ...defaultAgent('default', 1), id: 'a', generation: 4, ...agent }
   await store.query((db) => insertAgentIfAbsent(db, row))
   const asked = createSandboxBody.parse({ agent: 'a', ...body })
   return store.query((db) => admit(db, { ...PRINCIPAL, ...principal }, asked))
@@ -42,13 +35,14 @@ describe('admission', () => {
     expect(await ask({}, { agents: ['a'] }, { limits: { pids: 20 } })).toEqual({
       agent: 'a',
       generation: 5,
-      template: 'base',
+      template: { name: 'base', source: 'host', spec: expect.any(Object), image: null },
       limits: {
         memoryBytes: DEFAULTS.memoryBytes.default,
         cpus: DEFAULTS.cpus.default,
         pids: 20,
         diskBytes: DEFAULTS.diskBytes.default,
       },
+      env: {},
     })
   })
 
@@ -57,15 +51,22 @@ describe('admission', () => {
   })
 
   it.each([
-    ['is not approved', { approved: false }, {}],
-    ['is suspended', { state: 'suspended' }, {}],
     ['is not one of the key', {}, { agents: [] }],
     ['is of another tenant', {}, { tenant: 'other' }],
+    ['was deleted', { deletedAt: 2 }, {}],
   ] as const)('fails closed: an agent that %s is not found', async (_how, agent, principal) => {
     await expect(ask(agent, principal)).rejects.toMatchObject({ code: 'agent_not_found' })
   })
 
+  it.each([
+    ['is not approved', { approved: false }, 'agent_not_approved'],
+    ['is suspended', { state: 'suspended' }, 'agent_suspended'],
+  ] as const)('fails closed: an agent that %s says so', async (_how, agent, code) => {
+    await expect(ask(agent)).rejects.toMatchObject({ code })
+    await expect(ask(agent, { agents: ['b'] })).rejects.toMatchObject({ code: 'agent_not_found' })
+  })
+
   it('refuses a template that is not there', async () => {
-    await expect(ask({}, {}, { template: 'data' })).rejects.toMatchObject({ code: 'template_not_found' })
+    await expect(ask({}, {}, { template: 'nothing' })).rejects.toMatchObject({ code: 'template_not_found' })
   })
 })

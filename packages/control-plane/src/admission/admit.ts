@@ -1,41 +1,42 @@
 import { AirlockError, type CreateSandboxBody, DEFAULTS, type Limits, type Principal } from '@airlock/contract'
-import { findAgent } from '../store/agents.ts'
-import { countLiving } from '../store/sandboxes.ts'
+import { findAgent, type StoredAgent } from '../store/agents.ts'
 import type { Queries } from '../store/store.ts'
-
-const TEMPLATES: ReadonlySet<string> = new Set(['base'])
-const RETRY_AFTER_S = 5
+import { type TemplateFacts, templateFacts } from './templates.ts'
 
 /** What a principal asked for and may have. */
 export interface Admitted {
   readonly agent: string
   /** The agent's generation once the sandbox is active: it rises when the agent comes from idle. */
   readonly generation: number
-  readonly template: string
+  readonly template: TemplateFacts
   readonly limits: Limits
+  /** What the caller asked for, over what the template has. */
+  readonly env: CreateSandboxBody['env']
 }
 
 /**
- * Whether this principal may have this sandbox (G1). Reads only. An agent that is not there, not approved, suspended or
- * not the principal's to use is the same to the caller: not found (G10).
+ * Whether this principal may have this sandbox (G1). Reads only. An agent that is not there and one that is not the
+ * principal's to use are the same to the caller: not found (G10).
  */
 export async function admit(db: Queries, principal: Principal, body: CreateSandboxBody): Promise<Admitted> {
   const allowed = principal.agents === null || principal.agents.includes(body.agent)
   const agent = allowed ? await findAgent(db, { tenant: principal.tenant, agent: body.agent }) : undefined
-  if (!agent || !agent.approved || agent.state === 'suspended') throw new AirlockError('agent_not_found')
-  if (!TEMPLATES.has(body.template)) throw new AirlockError('template_not_found')
+  if (!agent) throw new AirlockError('agent_not_found')
+  assertUsable(agent)
+  const template = await templateFacts(db, { tenant: principal.tenant, name: body.template })
   return {
     agent: agent.id,
     generation: agent.state === 'connected' ? agent.generation : agent.generation + 1,
-    template: body.template,
-    limits: fillLimits(body.limits),
+    template,
+    limits: fillLimits({ ...template.spec.limits, ...body.limits }),
+    env: { ...template.spec.env, ...body.env },
   }
 }
 
-/** Preconditions: in the transaction that inserts the row, so that two requests cannot share the last place. */
-export async function assertCapacity(db: Queries, node: string, capacity: number): Promise<void> {
-  if ((await countLiving(db, { node })) >= capacity)
-    throw new AirlockError('capacity_exhausted', undefined, { retryAfterS: RETRY_AFTER_S })
+/** Only a live, approved agent has sandboxes (G1). */
+export function assertUsable(agent: StoredAgent): void {
+  if (!agent.approved) throw new AirlockError('agent_not_approved')
+  if (agent.state === 'suspended') throw new AirlockError('agent_suspended')
 }
 
 function fillLimits(asked: CreateSandboxBody['limits']): Limits {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { verifyPermit } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { openPermitDesk } from './permits.ts'
+import { openPermitDesk, type PermitDesk } from './permits.ts'
 
 let dir: string
 beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'airlock-permits-'))))
@@ -13,19 +13,26 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 const WHAT = {
   sandbox: newId('sbx'),
+  node: 'here',
   tenant: 'default',
   agent: 'default',
   generation: 1,
   template: 'base',
+  image: 'host',
   tier: 'standard',
   limits: { memoryBytes: 67_108_864, cpus: 1, pids: 16, diskBytes: 16_777_216 },
   env: { A: 'b' },
+  mounts: [],
+  doors: [],
+  conditions: {},
+  policyVersion: null,
+  reservation: newId('rsv'),
   endsAt: 500_000,
-} as const
+} satisfies Parameters<PermitDesk['issue']>[0]
 
 it('signs permits that the published key verifies, for a minute', async () => {
   const desk = await openPermitDesk(dir)
-  await desk.publish(dir)
+  await desk.publish(dir, 'here')
   const key = createPublicKey(readFileSync(join(dir, 'permit.pub')))
   const permit = desk.issue(WHAT, 1000)
   expect(verifyPermit(permit, key, 60_999)).toEqual({
@@ -37,13 +44,13 @@ it('signs permits that the published key verifies, for a minute', async () => {
 })
 
 it('keeps its key to itself, over restarts', async () => {
-  await (await openPermitDesk(dir)).publish(dir)
+  await (await openPermitDesk(dir)).publish(dir, 'here')
   const key = createPublicKey(readFileSync(join(dir, 'permit.pub')))
   expect(statSync(join(dir, 'permit.key')).mode & 0o777).toBe(0o600)
   expect(statSync(join(dir, 'permit.pub')).mode & 0o777).toBe(0o644)
   rmSync(join(dir, 'permit.pub'))
   const again = await openPermitDesk(dir)
-  await again.publish(dir)
+  await again.publish(dir, 'here')
   expect(verifyPermit(again.issue(WHAT, 1000), key, 2000)).toMatchObject(WHAT)
   expect(createPublicKey(readFileSync(join(dir, 'permit.pub'))).equals(key)).toBe(true)
 })

@@ -14,8 +14,9 @@ export class PermitDesk {
     this.#key = key
   }
 
-  /** Puts the public half where the data plane reads it. */
-  async publish(publicDir: string): Promise<void> {
+  /** Puts the public half where the data plane reads it, and which node it is. */
+  async publish(publicDir: string, node: string): Promise<void> {
+    await replaceFile(join(publicDir, 'node'), { text: node, mode: 0o644 })
     const pem = createPublicKey(this.#key).export({ type: 'spki', format: 'pem' })
     await replaceFile(join(publicDir, 'permit.pub'), { text: String(pem), mode: 0o644 })
   }

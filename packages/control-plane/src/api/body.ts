@@ -20,15 +20,13 @@ export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
 
 /** The parsed body, `{}` when there is none. Reads at most the bound. */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
-  if (!hasBody(request.headers)) return {}
-  const timer = setTimeout(() => request.destroy(new AirlockError('timeout', 'The body did not arrive.')), JSON_BODY_MS)
-  try {
-    const chunks: Buffer[] = []
-    for await (const chunk of boundedBytes(request, BOUNDS.jsonBodyBytes)) chunks.push(chunk)
-    return parseJson(Buffer.concat(chunks))
-  } finally {
-    clearTimeout(timer)
-  }
+  return hasBody(request.headers) ? parseJson(await readWhole(request, BOUNDS.jsonBodyBytes)) : {}
+}
+
+/** The body as text, for whoever parses it by rules of its own. Reads at most `limit` bytes. */
+export async function readText(request: IncomingMessage, limit: number): Promise<string> {
+  throwOnLength(request.headers, limit)
+  return (await readWhole(request, limit)).toString('utf8')
 }
 
 /** The body of an upload with backpressure. Stopping early leaves the connection whole, for the error to be answered. */
@@ -47,6 +45,17 @@ export function hasBody(headers: IncomingHttpHeaders): boolean {
 
 function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {
   if (Number(headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
+}
+
+async function readWhole(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const timer = setTimeout(() => request.destroy(new AirlockError('timeout', 'The body did not arrive.')), JSON_BODY_MS)
+  try {
+    const chunks: Buffer[] = []
+    for await (const chunk of boundedBytes(request, limit)) chunks.push(chunk)
+    return Buffer.concat(chunks)
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 async function* boundedBytes(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {

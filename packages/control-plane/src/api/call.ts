@@ -1,4 +1,4 @@
-import type { CommandEvent, ROUTES, RouteName } from '@airlock/contract'
+import type { CommandEvent, ROUTES, RouteName, StepEvent, TemplateEvent } from '@airlock/contract'
 import type { z } from 'zod'
 import type { Caller } from '../orchestration/core.ts'
 
@@ -14,16 +14,19 @@ export interface Call<N extends RouteName> {
   readonly body: Table[N] extends { body: infer B } ? OutputOf<B> : undefined
   /** The body of an upload, read as fast as it is consumed. Throws `body_too_large` past the bound. */
   readonly bytes: AsyncIterable<Buffer>
-  readonly wants: 'json' | 'events'
+  readonly wants: 'json' | 'events' | 'csv'
   /** Where a client that lost its event stream wants to go on. */
   readonly lastEventId: number | undefined
   /** Aborts when the client is gone or the server closes. */
   readonly signal: AbortSignal
 }
 
+/** What is sent as server-sent events. */
+export type StreamEvent = CommandEvent | StepEvent | TemplateEvent
+
 export type Answer =
   | { readonly kind: 'json'; readonly value: unknown }
-  | { readonly kind: 'events'; readonly events: AsyncIterable<CommandEvent> }
+  | { readonly kind: 'events'; readonly events: AsyncIterable<StreamEvent> }
   | { readonly kind: 'bytes'; readonly size: number; readonly bytes: AsyncIterable<Buffer> }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }
@@ -32,6 +35,7 @@ export type Answer =
 type Kinds = {
   json: 'json'
   'json-or-events': 'json' | 'events'
+  'json-or-csv': 'json' | 'text'
   bytes: 'bytes'
   lines: 'lines'
   text: 'text'

@@ -1,4 +1,5 @@
 import { AirlockError } from '@airlock/contract'
+import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv4 } from 'node:net'
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -16,5 +17,18 @@ export function throwOnForeignHost(header: string | undefined): void {
   if (!LOOPBACK_NAMES.has(name))
     throw new AirlockError('forbidden', 'This server listens on loopback and answers to loopback names only.', {
       hint: 'Use http://localhost or http://127.0.0.1.',
+    })
+}
+
+/** What a browser sends for a page: only one of this machine, or one that this server itself gave, may ask. */
+export function throwOnForeignOrigin({ origin, host }: IncomingHttpHeaders, isLocal: boolean): void {
+  if (origin === undefined) return
+  const url = URL.canParse(origin) ? new URL(origin) : undefined
+  const isOurs = isLocal
+    ? LOOPBACK_NAMES.has(url?.hostname ?? '')
+    : url !== undefined && url.host === host?.toLowerCase()
+  if (!isOurs)
+    throw new AirlockError('forbidden', 'Pages of other sites may not ask.', {
+      hint: 'Ask from a program of your own.',
     })
 }

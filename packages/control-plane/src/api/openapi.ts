@@ -1,6 +1,9 @@
 import { COMMON_ERRORS, ERRORS, ROUTES, type ErrorCode, type Route } from '@airlock/contract'
 import { z } from 'zod'
 
+/** What the server calls itself, in every interface. */
+export const VERSION = '0.1.0'
+
 type Json = Readonly<Record<string, unknown>>
 
 /** The route table as OpenAPI 3.1. Nothing is written by hand: what is not in the table is not in the document. */
@@ -14,7 +17,7 @@ export function openapiDocument(): Json {
     openapi: '3.1.0',
     info: {
       title: 'Airlock',
-      version: '0.1.0',
+      version: VERSION,
       description: 'Runs code that nobody trusts, in sandboxes with no network device.',
     },
     security: [{ key: [] }],
@@ -84,6 +87,7 @@ function success(route: Route): Json {
       ...json,
       'text/event-stream': { schema: route.events ? jsonSchema(route.events, 'output') : {} },
     },
+    'json-or-csv': { ...json, 'text/csv': { schema: { type: 'string' } } },
     bytes: { 'application/octet-stream': { schema: {} } },
     lines: { 'application/x-ndjson': { schema: {} } },
     text: { 'text/plain': { schema: { type: 'string' } } },

@@ -22,20 +22,20 @@ export async function parseCall<N extends RouteName>(
     query,
     body,
     bytes: readBytes(request.raw),
-    wants: wantsEvents(route, request.headers.accept) ? 'events' : 'json',
+    wants: wanted(route, request.headers.accept),
     lastEventId: parseEventId(request.headers['last-event-id']),
     signal,
   }
   return call as Call<N>
 }
 
-function parseWith(schema: z.ZodType, value: unknown): unknown {
+export function parseWith(schema: z.ZodType, value: unknown): unknown {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   throw new AirlockError(isBadPath(parsed.error) ? 'invalid_path' : 'invalid_request', describeIssues(parsed.error))
 }
 
-function parseQuery(route: Route, query: unknown): unknown {
+export function parseQuery(route: Route, query: unknown): unknown {
   if (route.query) return parseWith(route.query, query)
   if (Object.keys(query ?? {}).length > 0) throw new AirlockError('invalid_request', 'This route takes no query.')
   return undefined
@@ -46,8 +46,9 @@ function isBadPath(error: z.ZodError): boolean {
   return error.issues.every((issue) => issue.code === 'custom' && PATH_FIELDS.has(issue.path.at(-1) ?? ''))
 }
 
-function wantsEvents(route: Route, accept: string | undefined): boolean {
-  return route.answers === 'json-or-events' && (accept ?? '').toLowerCase().includes('text/event-stream')
+function wanted(route: Route, accept = ''): 'json' | 'events' | 'csv' {
+  if (route.answers === 'json-or-events' && accept.toLowerCase().includes('text/event-stream')) return 'events'
+  return route.answers === 'json-or-csv' && accept.toLowerCase().includes('text/csv') ? 'csv' : 'json'
 }
 
 function parseEventId(header: string | readonly string[] | undefined): number | undefined {

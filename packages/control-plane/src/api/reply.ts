@@ -51,6 +51,7 @@ export function sendError(thrown: unknown, exchange: Exchange): void {
   reply.removeHeader('content-length').removeHeader('content-disposition')
   reply.code(error.status).type('application/json; charset=utf-8')
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS)
+  if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="airlock"')
   const text = errorText(error, request.id)
   if (!hasBody(request.headers) || request.raw.complete) return void reply.send(text)
   reply.hijack()
@@ -86,7 +87,8 @@ function fromFastify(thrown: unknown): AirlockError | undefined {
   }
 }
 
-function checked(name: RouteName, value: unknown): unknown {
+/** The value as the response schema of the route says; throws when it does not fit. */
+export function checked(name: RouteName, value: unknown): unknown {
   const route: Route = ROUTES[name]
   if (!route.response) return value
   const parsed = route.response.safeParse(value)

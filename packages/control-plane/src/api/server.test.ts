@@ -87,6 +87,7 @@ describe('authentication', () => {
       tenant: 'default',
       role: 'developer',
       agents: null,
+      platform: false,
     })
   })
 })
@@ -354,6 +355,7 @@ describe('errors', () => {
     const { createApi } = await import('./server.ts')
     const edge = await createApi({
       core: api.core,
+      who: api.who,
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
       log: { debug() {}, info() {}, warn() {}, error() {} },

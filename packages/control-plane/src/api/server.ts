@@ -1,28 +1,39 @@
 import type { AuditSink } from '@airlock/audit'
-import { AirlockError, ROUTES, type Role, type Route, type RouteName } from '@airlock/contract'
+import { AirlockError, type Principal, ROUTES, type Route, type RouteName } from '@airlock/contract'
+import type { McpHttp } from '@airlock/mcp'
 import { newId, type Log } from '@airlock/std'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
 import type { Caller, Core } from '../orchestration/core.ts'
+import type { Who } from '../orchestration/who.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
+import { registerMcp } from './mcp.ts'
 import { Metrics } from './metrics.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
+import { agentHandlers } from './routes/agents.ts'
 import { auditHandlers } from './routes/audit.ts'
+import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
 import { fileHandlers } from './routes/files.ts'
+import { grantHandlers } from './routes/grants.ts'
+import { keyHandlers } from './routes/keys.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
+import { sessionHandlers } from './routes/sessions.ts'
 import { systemHandlers } from './routes/system.ts'
+import { templateHandlers } from './routes/templates.ts'
+import { tenantHandlers } from './routes/tenants.ts'
+import { usageHandlers } from './routes/usage.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Null until authenticated, and on public routes. */
     caller: Caller | null
-    routeName: RouteName | null
+    routeName: RouteName | 'mcp' | null
   }
 }
 
@@ -32,6 +43,7 @@ const CLOSE_SWEEP_MS = 20
 
 export interface ApiOptions {
   readonly core: Core
+  readonly who: Who
   readonly authenticator: Authenticator
   readonly audit: AuditSink
   readonly log: Log
@@ -46,7 +58,7 @@ export interface Api {
   close(): Promise<void>
 }
 
-/** The HTTP edge, driven by the route table: there is no route that is not in it. */
+/** The HTTP edge, driven by the route table: beside `/mcp`, whose tools use that table, no route is not in it. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const edge = new Edge(options)
   await edge.prepare()
@@ -68,10 +80,11 @@ class Edge implements Api {
   readonly #metrics = new Metrics()
   readonly #closing = new AbortController()
   #checksHost = true
+  #mcp: McpHttp | undefined
 
   constructor(options: ApiOptions) {
     this.#options = options
-    this.#handlers = handlersFor(options.core, this.#metrics)
+    this.#handlers = handlersFor(options, this.#metrics)
     this.#app = fastify({
       serverFactory: (handler) => createListener(handler, options.tls),
       clientErrorHandler: refuseMalformed,
@@ -105,6 +118,7 @@ class Edge implements Api {
     )
     app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
     for (const name of Object.keys(ROUTES).filter(isRouteName)) this.#register(name)
+    this.#mcp = this.#registerMcp()
     await app.ready()
   }
 
@@ -123,9 +137,10 @@ class Edge implements Api {
     this.#closing.abort()
     const { server } = this.#app
     const closed = this.#app.close()
+    const ended = Promise.all([closed, this.#mcp?.idle()])
     // A connection whose last answer ends after this would be kept alive for the next one.
     const sweep = setInterval(() => server.closeIdleConnections(), CLOSE_SWEEP_MS)
-    await Promise.race([closed, delay(CLOSE_MS, undefined, { ref: false })])
+    await Promise.race([ended, delay(CLOSE_MS, undefined, { ref: false })])
     clearInterval(sweep)
     server.closeAllConnections()
     await closed
@@ -139,17 +154,34 @@ class Edge implements Api {
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: async (request) => {
         request.routeName = name
-        if (route.roles !== 'public') request.caller = await this.#identify(name, route.roles, request)
+        if (route.roles !== 'public') {
+          request.caller = await this.#authenticate(request)
+          this.#authorize(name, request.caller)
+        }
         throwOnBody(route, request.headers)
       },
       handler: async (request, reply) => {
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
-        if (name === 'writeFile') cutWhenIdle(request.raw)
-        const signal = AbortSignal.any([goneSignal(reply), this.#closing.signal])
-        const answer = await this.#handlers[name](await parseCall(name, request, signal))
+        if (name === 'writeFile' || name === 'importTemplate') cutWhenIdle(request.raw)
+        const answer = await this.#handlers[name](await parseCall(name, request, this.#signalFor(reply)))
         return sendAnswer(name, answer, this.#exchange(request, reply))
       },
     })
+  }
+
+  #registerMcp(): McpHttp {
+    return registerMcp(this.#app, {
+      handlers: this.#handlers,
+      log: this.#options.log,
+      authenticate: async (request) => this.#authenticate(request),
+      authorize: (name, caller) => this.#authorize(name, caller),
+      isLocal: () => this.#checksHost,
+      signalFor: (reply) => this.#signalFor(reply),
+    })
+  }
+
+  #signalFor(reply: FastifyReply): AbortSignal {
+    return AbortSignal.any([goneSignal(reply), this.#closing.signal])
   }
 
   /** What holds for every request, known route or not, before anything of it is believed. */
@@ -166,21 +198,23 @@ class Edge implements Api {
     if (this.#options.tls) reply.header('strict-transport-security', 'max-age=31536000')
   }
 
-  async #identify(name: RouteName, roles: readonly Role[], request: FastifyRequest): Promise<Caller> {
-    const { authenticator, audit } = this.#options
-    const principal = await authenticator.authenticate(request.headers.authorization, request.id)
-    if (roles.includes(principal.role)) return { principal, requestId: request.id }
-    audit.note({
+  async #authenticate(request: FastifyRequest): Promise<Caller> {
+    const principal = await this.#options.authenticator.authenticate(request.headers.authorization, request.id)
+    return { principal, requestId: request.id }
+  }
+
+  #authorize(name: RouteName, { principal, requestId }: Caller): void {
+    const refusal = refuseRole(ROUTES[name], principal)
+    if (!refusal) return
+    this.#options.audit.note({
       tenant: principal.tenant,
       actor: principal.actor,
       point: 'auth.refuse',
       status: 'denied',
-      error: { code: 'forbidden', message: 'The role may not use the route.' },
-      payload: { route: name, role: principal.role, requestId: request.id },
+      error: { code: 'forbidden', message: refusal.message },
+      payload: { route: name, role: principal.role, requestId },
     })
-    throw new AirlockError('forbidden', `A key with the role ${principal.role} may not do that.`, {
-      hint: `Use a key with one of the roles ${roles.join(', ')}.`,
-    })
+    throw refusal
   }
 
   #refuse(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -192,14 +226,36 @@ class Edge implements Api {
   }
 }
 
-function handlersFor(core: Core, metrics: Metrics): Handlers {
+function handlersFor({ core, who }: ApiOptions, metrics: Metrics): Handlers {
   return {
+    ...agentHandlers(who.agents),
+    ...budgetHandlers(who.budgets),
+    ...usageHandlers(who.usage),
+    ...grantHandlers(who.grants),
+    ...keyHandlers(who.keys),
+    ...tenantHandlers(who.tenants),
     ...sandboxHandlers(core),
     ...commandHandlers(core),
+    ...sessionHandlers(core),
     ...fileHandlers(core),
+    ...templateHandlers(core),
     ...auditHandlers(core),
     ...systemHandlers(core, metrics),
   }
+}
+
+/** Why the role of somebody is not enough for a route. */
+function refuseRole(route: Route, principal: Principal): AirlockError | undefined {
+  const { roles, scope } = route
+  if (roles === 'public') return undefined
+  if (!roles.includes(principal.role))
+    return new AirlockError('forbidden', `A key with the role ${principal.role} may not do that.`, {
+      hint: `Use a key with one of the roles ${roles.join(', ')}.`,
+    })
+  if (scope !== 'platform' || principal.platform) return undefined
+  return new AirlockError('forbidden', 'This concerns the whole server, not a tenant.', {
+    hint: 'Use a key of the platform, such as admin.key.',
+  })
 }
 
 function isRouteName(name: string): name is RouteName {

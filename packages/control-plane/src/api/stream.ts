@@ -1,14 +1,15 @@
-import { AirlockError, type CommandEvent } from '@airlock/contract'
+import { AirlockError } from '@airlock/contract'
+import type { StreamEvent } from './call.ts'
 
 /** A comment this often tells both ends, and what is between them, that the stream lives. */
 const HEARTBEAT_MS = 15_000
 
 /**
- * Command events as server-sent events. The id of an output event is the offset after it, so a client goes on with
+ * Events as server-sent events. The id of an event with output is the offset after it, so a client goes on with
  * `Last-Event-ID` and loses nothing. What fails on the way becomes a last event: the status is long sent.
  */
 export async function* eventFrames(
-  events: AsyncIterable<CommandEvent>,
+  events: AsyncIterable<StreamEvent>,
   options: { readonly onError: (thrown: unknown) => AirlockError; readonly heartbeatMs?: number },
 ): AsyncGenerator<string> {
   const heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS
@@ -45,8 +46,8 @@ export async function* exactly(size: number, bytes: AsyncIterable<Buffer>): Asyn
   if (left > 0) throw new AirlockError('internal', 'The file ended before its size.')
 }
 
-function eventFrame(event: CommandEvent): string {
-  const id = event.event === 'output' ? `id: ${event.offset}\n` : ''
+function eventFrame(event: StreamEvent): string {
+  const id = 'offset' in event ? `id: ${event.offset}\n` : ''
   return `${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`
 }
 

@@ -5,9 +5,13 @@ const OF = {
   tenant: 'default',
   role: 'developer',
   agents: ['a'],
+  platform: false,
+  name: 'k',
   purpose: null,
   createdAt: 1,
+  createdBy: 'key:x',
   expiresAt: 100,
+  replaces: null,
 } as const
 
 describe('API keys', () => {
@@ -15,7 +19,8 @@ describe('API keys', () => {
     const { text, row } = mintApiKey(OF)
     const parsed = parseApiKey(text)
     expect(text).toMatch(/^al_[0-9a-hjkmnp-tv-z]{12}_[0-9a-hjkmnp-tv-z]{32}$/)
-    expect(row).toEqual({ ...OF, id: parsed?.id, hash: expect.stringMatching(/^[0-9a-f]{64}$/), revokedAt: null })
+    const hash = expect.stringMatching(/^[0-9a-f]{64}$/)
+    expect(row).toEqual({ ...OF, id: parsed?.id, hash, revokedAt: null, lastUsedAt: null })
     expect(JSON.stringify(row)).not.toContain(parsed?.secret)
   })
 

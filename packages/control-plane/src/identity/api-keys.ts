@@ -17,14 +17,19 @@ export function mintApiKey(of: {
   readonly tenant: string
   readonly role: Role
   readonly agents: readonly string[] | null
+  readonly platform: boolean
+  readonly name: string
   readonly purpose: string | null
   readonly createdAt: number
+  readonly createdBy: string
   readonly expiresAt: number | null
+  readonly replaces: string | null
 }): { readonly text: string; readonly row: StoredApiKey } {
   const id = randomText(ID_LENGTH)
   const secret = randomText(SECRET_LENGTH)
   const agents = of.agents && [...of.agents]
-  return { text: `al_${id}_${secret}`, row: { ...of, agents, id, hash: hashSecret(secret), revokedAt: null } }
+  const row = { ...of, agents, id, hash: hashSecret(secret), revokedAt: null, lastUsedAt: null }
+  return { text: `al_${id}_${secret}`, row }
 }
 
 export function parseApiKey(text: string): ParsedApiKey | undefined {

@@ -1,17 +1,21 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { NewRecord } from '@airlock/contract'
+import type { NewRecord, Principal } from '@airlock/contract'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../store/store.ts'
-import { ApiKeyAuthenticator } from './authenticate.ts'
+import { findApiKey, setKeyUsed } from '../store/api-keys.ts'
+import { LatestTimes } from '../store/latest-times.ts'
+import { BearerAuthenticator } from './authenticate.ts'
 import { type KeyFiles, prepareFirstStart } from './first-start.ts'
 
 let dir: string
 let store: Store
 let now: number
 let notes: NewRecord[]
-let authenticator: ApiKeyAuthenticator
+let authenticator: BearerAuthenticator
+let keyUses: LatestTimes
+let seen: Principal[]
 const clock = { now: () => now }
 
 beforeEach(async () => {
@@ -20,7 +24,10 @@ beforeEach(async () => {
   now = 1_000_000
   notes = []
   const audit = { require: async () => {}, note: (record: NewRecord) => void notes.push(record), flush: async () => {} }
-  authenticator = new ApiKeyAuthenticator({ store, audit, clock })
+  keyUses = new LatestTimes(store, setKeyUsed)
+  seen = []
+  const onSeen = (principal: Principal) => void seen.push(principal)
+  authenticator = new BearerAuthenticator({ store, audit, clock, keyUses, tokens: null, onSeen })
 })
 
 afterEach(async () => {
@@ -45,8 +52,9 @@ describe('the first start', () => {
       tenant: 'default',
       role: 'developer',
       agents: null,
+      platform: false,
     })
-    expect((await authenticator.authenticate(header(adminKey), 'req_1')).role).toBe('admin')
+    expect(await authenticator.authenticate(header(adminKey), 'req_1')).toMatchObject({ role: 'admin', platform: true })
     expect(notes).toEqual([])
   })
 
@@ -96,6 +104,7 @@ describe('authentication', () => {
       ['', { reason: 'malformed' }],
       ['Basic abc', { reason: 'malformed' }],
       [`Bearer ${'x'.repeat(10_000)}`, { reason: 'malformed' }],
+      ['Bearer a.b.c', { reason: 'token_not_accepted' }],
       [`${good} ${good}`, { reason: 'malformed' }],
       [`Bearer al_${'0'.repeat(12)}_${'0'.repeat(32)}`, { reason: 'unknown', key: '0'.repeat(12) }],
       [wrong, { reason: 'mismatch', key: id }],
@@ -113,6 +122,19 @@ describe('authentication', () => {
         payload: { requestId: 'req_1', ...payload },
       })
     }
+  })
+
+  it('remembers when a key was used, and writes it in batches', async () => {
+    const { developerKey } = await firstStart()
+    const good = header(developerKey)
+    const id = good.slice('Bearer al_'.length, 'Bearer al_'.length + 12)
+    await authenticator.authenticate(good, 'req_1')
+    now += 5
+    await authenticator.authenticate(good, 'req_2')
+    const row = () => store.query((db) => findApiKey(db, id))
+    expect([(await row())?.lastUsedAt, keyUses.get(id), seen.length]).toEqual([null, now, 2])
+    await keyUses.flush()
+    expect([(await row())?.lastUsedAt, keyUses.get(id)]).toEqual([now, undefined])
   })
 
   it('records ten refusals a second and counts the others', async () => {

@@ -1,14 +1,13 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, randomText } from '@airlock/std'
-import { insertAgentIfAbsent } from '../store/agents.ts'
+import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
 import { findApiKey, insertApiKey, revokeApiKeysOf } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { mintApiKey, parseApiKey, refuseApiKey } from './api-keys.ts'
 
 const TENANT = 'default'
-const AGENT = 'default'
 const ROLES = ['developer', 'admin'] as const
 
 export interface KeyFiles {
@@ -28,20 +27,32 @@ export async function prepareFirstStart(
   const now = options.clock.now()
   await store.transaction(async (db) => {
     await insertTenantIfAbsent(db, { id: TENANT, createdAt: now })
-    await insertAgentIfAbsent(db, {
-      tenant: TENANT,
-      id: AGENT,
-      state: 'idle',
-      generation: 0,
-      approved: true,
-      createdAt: now,
-    })
+    await insertAgentIfAbsent(db, defaultAgent(TENANT, now))
   })
   const file = (role: string) => join(options.keysDir, `${role}.key`)
   for (const role of ROLES)
     if (!(await isGood(store, file(role), now)))
       await replaceKey(store, { role, purpose: `${role}@${options.node}`, path: file(role), now })
   return { developerKey: file('developer'), adminKey: file('admin') }
+}
+
+/** The approved agent that every tenant begins with, for whoever has no agents of their own. */
+export function defaultAgent(tenant: string, now: number): StoredAgent {
+  return {
+    tenant,
+    id: 'default',
+    state: 'idle',
+    generation: 0,
+    approved: true,
+    version: null,
+    labels: {},
+    metadata: {},
+    owner: 'system',
+    createdAt: now,
+    updatedAt: now,
+    lastSeenAt: null,
+    deletedAt: null,
+  }
 }
 
 async function isGood(store: Store, path: string, now: number): Promise<boolean> {
@@ -69,9 +80,13 @@ async function replaceKey(
     tenant: TENANT,
     role: key.role,
     agents: null,
+    platform: key.role === 'admin',
+    name: `${key.role}.key`,
     purpose: key.purpose,
     createdAt: key.now,
+    createdBy: 'system',
     expiresAt: null,
+    replaces: null,
   })
   await store.transaction(async (db) => {
     await revokeApiKeysOf(db, { tenant: TENANT, purpose: key.purpose }, key.now)

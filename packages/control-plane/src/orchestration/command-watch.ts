@@ -1,67 +1,94 @@
-import { isAirlockError } from '@airlock/contract'
+import { isAirlockError, type NodeCommand } from '@airlock/contract'
 import { sleep } from '@airlock/std'
-import { type CommandEnd, endCommand, findCommand, type StoredCommand } from '../store/commands.ts'
 import type { Context } from './context.ts'
-import { toCommandEnd } from './nouns.ts'
-import type { Receipts } from './receipts.ts'
 
 const RETRY_MS = 250
 const RETRY_MAX_MS = 5_000
 
-interface Watched {
+interface Run {
+  readonly id: string
   readonly sandbox: string
-  readonly over: Promise<StoredCommand>
-  readonly end: (row: StoredCommand) => void
+}
+
+/** Where the ends of commands, or of steps, are written and recorded. */
+export interface Book<R extends Run, E extends Partial<R>> {
+  read(row: R): Promise<R | undefined>
+  isRunning(row: R): boolean
+  /** What its row will say of an end; undefined is one that the data plane does not know any more. */
+  endOf(row: R, node: NodeCommand | undefined): Promise<E>
+  /** The first end counts: undefined when it has one already. */
+  write(row: R, end: E): Promise<R | undefined>
+  /** Never waits. */
+  record(row: R, why: 'result' | 'sandbox-ended'): void
+}
+
+interface Watched<R> {
+  readonly sandbox: string
+  readonly over: Promise<R>
+  readonly end: (row: R) => void
   readonly stop: AbortController
 }
 
 /**
- * Follows every running command to its end and writes the result. A data plane that goes away is asked again when it is
- * back; a command that it does not know any more is `lost`. Ends with the sandbox at the latest.
+ * Follows everything of one kind that runs, commands or steps, to its end and writes the result. A data plane that goes
+ * away is asked again when it is back; what it does not know any more has no result. Ends with the sandbox at the latest.
  */
-export class CommandWatch {
-  readonly #context: Context
-  readonly #receipts: Receipts
-  readonly #watched = new Map<string, Watched>()
+export class CommandWatch<R extends Run, E extends Partial<R>> {
+  readonly #context: Pick<Context, 'dataPlane' | 'log'>
+  readonly #book: Book<R, E>
+  readonly #watched = new Map<string, Watched<R>>()
   /** Written as running, but not yet with the data plane: absent there means nothing. */
-  readonly #starting = new Set<string>()
+  readonly #starting = new Map<string, Promise<unknown>>()
 
-  constructor(context: Context, receipts: Receipts) {
+  constructor(context: Pick<Context, 'dataPlane' | 'log'>, book: Book<R, E>) {
     this.#context = context
-    this.#receipts = receipts
+    this.#book = book
   }
 
-  /** Keeps the sweep from judging a command while it starts. */
+  /** Keeps everybody from judging it while it starts. */
   async whileStarting<T>(id: string, start: () => Promise<T>): Promise<T> {
-    this.#starting.add(id)
+    const started = start()
+    this.#starting.set(id, started)
     try {
-      return await start()
+      return await started
     } finally {
       this.#starting.delete(id)
     }
   }
 
+  isStarting(id: string): boolean {
+    return this.#starting.has(id)
+  }
+
   /** Follows it, if nobody does yet. Resolves with the row as it ended. */
-  async watch(command: StoredCommand): Promise<StoredCommand> {
-    const known = this.#watched.get(command.id)
+  async watch(row: R): Promise<R> {
+    const known = this.#watched.get(row.id)
     if (known) return known.over
-    const { promise: over, resolve: end } = Promise.withResolvers<StoredCommand>()
-    const watched = { sandbox: command.sandbox, over, end, stop: new AbortController() }
-    this.#watched.set(command.id, watched)
-    void this.#follow(command, watched)
+    const { promise: over, resolve: end } = Promise.withResolvers<R>()
+    const watched = { sandbox: row.sandbox, over, end, stop: new AbortController() }
+    this.#watched.set(row.id, watched)
+    void this.#follow(row, watched)
     return over
   }
 
   /** For the sweep: follows what should be followed and is not. */
-  ensure(command: StoredCommand): void {
-    if (!this.#starting.has(command.id)) void this.watch(command)
+  ensure(row: R): void {
+    if (!this.#starting.has(row.id)) void this.watch(row)
+  }
+
+  /** Somebody who followed it himself saw its end. When it cannot be written, he gets it all the same. */
+  async finish(row: R, end: E): Promise<R> {
+    const last = await this.#write(row, end)
+    this.#watched.get(row.id)?.stop.abort()
+    this.#settle(last)
+    return last
   }
 
   /** The sandbox is gone and took these with it; what ended before has its result. */
-  sandboxEnded(sandbox: string, lost: readonly StoredCommand[]): void {
-    for (const command of lost) {
-      this.#receipts.commandEnded(command, 'sandbox-ended')
-      this.#settle(command)
+  sandboxEnded(sandbox: string, lost: readonly R[]): void {
+    for (const row of lost) {
+      this.#book.record(row, 'sandbox-ended')
+      this.#settle(row)
     }
     for (const [, watched] of this.#watched) if (watched.sandbox === sandbox) watched.stop.abort()
   }
@@ -71,74 +98,71 @@ export class CommandWatch {
     for (const [, watched] of this.#watched) watched.stop.abort()
   }
 
-  async #follow(command: StoredCommand, watched: Watched): Promise<void> {
-    const of = { sandbox: command.sandbox, command: command.id }
+  async #follow(row: R, watched: Watched<R>): Promise<void> {
+    // How the start went is told to who asked for it.
+    await this.#starting.get(row.id)?.catch(() => undefined)
     let pauseMs = RETRY_MS
     while (!watched.stop.signal.aborted) {
       try {
-        const node = await this.#context.dataPlane.wait(of, watched.stop.signal)
+        const node = await this.#ask(row, watched.stop.signal)
         pauseMs = RETRY_MS
-        if (node && node.state !== 'running') return await this.#end(command, toCommandEnd(node))
+        if (node !== 'running') return this.#settle(await this.#write(row, await this.#book.endOf(row, node)))
       } catch (error) {
         if (watched.stop.signal.aborted) break
-        if (isForgotten(error)) return await this.#end(command, this.#lost(command))
-        if (!(await this.#isRunning(command))) break
-        this.#context.log.warn('a running command cannot be followed now', { command: command.id, error })
+        if (!(await this.#isRunning(row))) break
+        this.#context.log.warn('what runs cannot be followed now', { id: row.id, error })
         // Woken early only by the stop, which the loop sees.
         await sleep(pauseMs, watched.stop.signal).catch(() => undefined)
         pauseMs = Math.min(pauseMs * 2, RETRY_MAX_MS)
       }
     }
-    await this.#leave(command, watched)
+    await this.#leave(row, watched)
+  }
+
+  /** How it ended; undefined when the data plane has the sandbox and does not know it. */
+  async #ask(row: R, signal: AbortSignal): Promise<NodeCommand | 'running' | undefined> {
+    try {
+      const node = await this.#context.dataPlane.wait({ sandbox: row.sandbox, command: row.id }, signal)
+      return node && node.state !== 'running' ? node : 'running'
+    } catch (error) {
+      // A sandbox that is gone is for the sweep to judge.
+      if (isForgotten(error)) return undefined
+      throw error
+    }
   }
 
   /** The first end counts. When it cannot be written, callers get it all the same and the sweep comes back to it. */
-  async #end(command: StoredCommand, end: CommandEnd): Promise<void> {
-    const { store, failpoint, log } = this.#context
+  async #write(row: R, end: E): Promise<R> {
     try {
-      const ended = await store.query((db) => endCommand(db, command.id, end))
-      if (ended) {
-        await failpoint('command.result-written')
-        this.#receipts.commandEnded(ended, 'result')
-      }
-      this.#settle(ended ?? (await this.#read(command)) ?? { ...command, ...end })
+      const ended = await this.#book.write(row, end)
+      // Whoever waits is answered first: the row says that the record is owed, also to the next life.
+      if (ended) setImmediate(() => this.#book.record(ended, 'result'))
+      return ended ?? (await this.#book.read(row)) ?? { ...row, ...end }
     } catch (error) {
-      log.error('the result of a command cannot be written yet', { command: command.id, error })
-      this.#settle({ ...command, ...end })
+      this.#context.log.error('a result cannot be written yet', { id: row.id, error })
+      return { ...row, ...end }
     }
   }
 
   /** Stopped, because the sandbox ended or we do: whoever waits gets what the row says. */
-  async #leave(command: StoredCommand, watched: Watched): Promise<void> {
-    if (this.#watched.get(command.id) !== watched) return
-    const row = await this.#read(command).catch(() => undefined)
-    this.#settle(row ?? command)
+  async #leave(row: R, watched: Watched<R>): Promise<void> {
+    if (this.#watched.get(row.id) !== watched) return
+    this.#settle((await this.#book.read(row).catch(() => undefined)) ?? row)
   }
 
-  #settle(row: StoredCommand): void {
+  #settle(row: R): void {
     const watched = this.#watched.get(row.id)
     this.#watched.delete(row.id)
     watched?.end(row)
   }
 
   /** As far as the store says, and when it cannot be asked. */
-  async #isRunning(command: StoredCommand): Promise<boolean> {
-    const row = await this.#read(command).catch(() => command)
-    return row?.state === 'running'
-  }
-
-  async #read(command: StoredCommand): Promise<StoredCommand | undefined> {
-    return this.#context.store.query((db) => findCommand(db, { sandbox: command.sandbox, command: command.id }))
-  }
-
-  #lost(command: StoredCommand): CommandEnd {
-    const { exitCode, signal, timedOut, truncated, outputBytes, startedAt } = command
-    const endedAt = this.#context.clock.now()
-    return { state: 'lost', exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt }
+  async #isRunning(row: R): Promise<boolean> {
+    const now = await this.#book.read(row).catch(() => row)
+    return now !== undefined && this.#book.isRunning(now)
   }
 }
 
-/** The data plane has the sandbox and not the command. A sandbox that is gone is for the sweep to judge. */
-function isForgotten(error: unknown): boolean {
+export function isForgotten(error: unknown): boolean {
   return isAirlockError(error) && error.code === 'command_not_found'
 }

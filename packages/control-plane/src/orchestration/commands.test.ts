@@ -1,5 +1,5 @@
 import { AirlockError, type CommandEvent } from '@airlock/contract'
-import { newId } from '@airlock/std'
+import { newId, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findCommand } from '../store/commands.ts'
 import { commandEvents } from './command-events.ts'
@@ -213,8 +213,32 @@ describe('the events of a command', () => {
     expect((await Array.fromAsync(stream)).at(-1)).toMatchObject({ event: 'ended', command: { state: 'lost' } })
   })
 
-  it('that are broken are an error, not an end', async () => {
+  it('come with the call that starts it', async () => {
     const { id } = await run()
+    const all = Array.fromAsync(events(id))
+    world.plane.endCommand(id, {})
+    expect((await all).at(-1)).toMatchObject({ event: 'ended', command: { id, state: 'exited' } })
+    expect(world.plane.calls.filter((call) => call.includes('/commands'))).toEqual([
+      `POST /sandboxes/${sandbox}/commands`,
+    ])
+  })
+
+  it('are left to the watch by a reader who leaves, and the result is written all the same', async () => {
+    const { id } = await run()
+    const stream = events(id)
+    await stream.next()
+    await stream.next()
+    await stream.return(undefined)
+    world.plane.endCommand(id, { exitCode: 3 })
+    const ended = waitFor(async () => ((await row(id))?.state === 'running' ? undefined : row(id)), {
+      signal: AbortSignal.timeout(30_000),
+      everyMs: 10,
+    })
+    expect(await ended).toMatchObject({ state: 'exited', exitCode: 3 })
+  })
+
+  it('that are broken are an error, not an end', async () => {
+    const { id } = await run(aCommand({ argv: ['true'], background: true }))
     world.plane.script('GET /sandboxes/:id/commands/:cid/output', ({ response }) => {
       response.end(Buffer.from([0xff, 0xff, 0xff, 0xff, 1]))
       return undefined

@@ -7,45 +7,67 @@ import {
   type SignalName,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
-import { deleteCommand, findCommand, insertCommand, listCommands, type StoredCommand } from '../store/commands.ts'
+import {
+  type CommandEnd,
+  deleteCommand,
+  findCommand,
+  insertCommand,
+  listCommands,
+  type StoredCommand,
+} from '../store/commands.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Caller, CommandRef, Page } from './core.ts'
-import { deedOf, describeError, doRecorded } from './evidence.ts'
+import { type Deed, deedOf, describeError, doRecorded } from './evidence.ts'
 import { toCommand } from './nouns.ts'
+import { OpenOutputs } from './open-outputs.ts'
 import { assertHere, inSandbox, ownedSandbox, usableSandbox } from './owned-sandbox.ts'
 import { toPage } from './sandboxes.ts'
 import { untilAborted } from './until-aborted.ts'
 
+interface Parts {
+  readonly activity: Activity
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+}
+
 /** Commands in sandboxes: asked for, recorded, started, followed. */
 export class Commands {
   readonly #context: Context
-  readonly #parts: { readonly activity: Activity; readonly watch: CommandWatch }
+  readonly #parts: Parts
+  readonly #outputs = new OpenOutputs()
 
-  constructor(context: Context, parts: { readonly activity: Activity; readonly watch: CommandWatch }) {
+  constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
   }
 
   /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
   async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
-    const { readiness, clock, audit, failpoint } = this.#context
+    const { readiness, clock, audit } = this.#context
     readiness.assertGranting()
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
-    await this.#parts.activity.touch(sandbox)
+    // Never fails, and nobody needs it on disk before the command runs.
+    void this.#parts.activity.touch(sandbox)
     const row = newRow(sandbox, { caller, body, now: clock.now() })
     const deed = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
-    await audit.require({ ...deed, status: 'requested' })
-    await failpoint('command.recorded')
-    try {
-      return toCommand(await this.#parts.watch.whileStarting(row.id, () => this.#start(row, body)))
-    } catch (error) {
-      // Whether it runs is then for the watch to find out, and to record.
-      if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
-      throw error
-    }
+    await this.#parts.watch.whileStarting(row.id, async () => {
+      await this.#take(row, deed)
+      try {
+        await this.#give(row, body)
+      } catch (error) {
+        // Whether it runs is then for the watch to find out, and to record.
+        if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
+        throw error
+      }
+    })
+    return toCommand(row)
+  }
+
+  /** The output of a command that was just started, from its beginning, for the first who follows it. */
+  takeOutput(command: string): ReturnType<OpenOutputs['take']> {
+    return this.#outputs.take(command)
   }
 
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
@@ -94,24 +116,56 @@ export class Commands {
     })
   }
 
-  async #start(row: StoredCommand, body: RunCommandBody): Promise<StoredCommand> {
-    const { store, dataPlane, failpoint } = this.#context
-    await store.transaction(async (db) => {
+  /** The record and the row, at the same time: neither needs the other, and nothing runs before both are on disk (G7). */
+  async #take(row: StoredCommand, deed: Deed): Promise<void> {
+    const { audit, failpoint } = this.#context
+    const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('command.recorded'))
+    const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
+    if (written.status === 'rejected') {
+      if (recorded.status === 'fulfilled')
+        audit.note({ ...deed, status: 'failed', error: describeError(written.reason) })
+      throw written.reason
+    }
+    if (recorded.status === 'rejected') {
+      await this.#forget(row)
+      throw recorded.reason
+    }
+  }
+
+  async #insert(row: StoredCommand): Promise<void> {
+    const { store, failpoint } = this.#context
+    // A host that dies takes the sandbox along, and its evidence is on disk.
+    await store.quick(async (db) => {
       // Its end takes the commands along, so none may come after it.
       const sandbox = await findSandbox(db, row.sandbox)
       if (sandbox?.state !== 'active') throw new AirlockError('sandbox_ended')
       await insertCommand(db, row)
     })
     await failpoint('command.row-written')
+  }
+
+  /** One that is waited for says everything over the call that starts it. */
+  async #give(row: StoredCommand, body: RunCommandBody): Promise<void> {
+    const { store, dataPlane, failpoint } = this.#context
+    const spec = specOf(row, body)
+    const letGo = new AbortController()
+    const follow = () => void this.#parts.watch.watch(row)
     try {
-      await inSandbox(store, row.sandbox, () => dataPlane.run(row.sandbox, specOf(row, body)))
+      const output = await inSandbox(store, row.sandbox, async () =>
+        body.background
+          ? void (await dataPlane.run(row.sandbox, spec))
+          : dataPlane.runFollowed(row.sandbox, spec, letGo.signal),
+      )
+      await failpoint('command.running')
+      if (!output) return follow()
+      this.#outputs.hold(row.id, output, () => {
+        letGo.abort()
+        follow()
+      })
     } catch (error) {
       if (!isUncertain(error)) await this.#forget(row)
       throw error
     }
-    await failpoint('command.running')
-    void this.#parts.watch.watch(row)
-    return row
   }
 
   /** It never began. A row that cannot be deleted now is found by the sweep, and is lost. */

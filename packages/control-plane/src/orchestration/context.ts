@@ -1,9 +1,11 @@
 import type { AuditSink } from '@airlock/audit'
-import type { Failpoint } from '@airlock/contract'
+import type { BudgetLimits, Failpoint } from '@airlock/contract'
 import type { Clock, KeyedLock, Log } from '@airlock/std'
 import type { PermitDesk } from '../admission/permits.ts'
+import type { LatestTimes } from '../store/latest-times.ts'
 import type { Store } from '../store/store.ts'
 import type { DataPlaneClient } from './data-plane-client.ts'
+import type { Heartbeats } from './heartbeats.ts'
 import type { NodeIdentity } from './node-identity.ts'
 import type { Readiness } from './readiness.ts'
 
@@ -21,6 +23,15 @@ export interface Context {
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
+  readonly heartbeats: Heartbeats
+  /** When each API key was last used. */
+  readonly keyUses: LatestTimes
+  /** An agent of which nothing was heard for so long is stale. */
+  readonly agentStaleMs: number
   /** Sandboxes at once on the node. */
   readonly capacity: number
+  /** How many times what it has the node promises. */
+  readonly oversubscription: { readonly memory: number; readonly cpus: number }
+  /** What an agent may have whose budget says nothing else. */
+  readonly budgetDefaults: BudgetLimits
 }

@@ -5,14 +5,23 @@ import type {
   Command,
   CommandEvent,
   CreateSandboxBody,
+  CreateSessionBody,
   FileEntry,
   FileOperation,
   Principal,
   RunCommandBody,
+  RunStepBody,
   Sandbox,
   SandboxState,
+  Session,
+  SessionState,
   SignalName,
   SignedHead,
+  Step,
+  StepEvent,
+  Template,
+  TemplateEvent,
+  TemplateSpec,
 } from '@airlock/contract'
 
 /** Who calls and by which request: known before anything else is. */
@@ -72,6 +81,36 @@ export interface Core {
   ): Promise<number>
   fileOperation(caller: Caller, sandbox: string, operation: FileOperation): Promise<FileAnswer>
 
+  createSession(caller: Caller, body: CreateSessionBody): Promise<Session>
+  listSessions(caller: Caller, query: ListSessions): Promise<Page<Session>>
+  getSession(caller: Caller, session: string): Promise<Session>
+  /** The step that runs, or the one that is named: that one alone, also before its turn. */
+  interruptSession(caller: Caller, session: string, step?: string): Promise<void>
+  restartSession(caller: Caller, session: string): Promise<Session>
+  terminateSession(caller: Caller, session: string): Promise<Session>
+
+  /** Resolves once the step is with the data plane, or at once when its id is known; `stepEvents` follows it. */
+  runStep(caller: Caller, session: string, body: RunStepBody): Promise<Step>
+  listSteps(
+    caller: Caller,
+    session: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Step>>
+  getStep(caller: Caller, of: StepRef): Promise<Step>
+  stepEvents(
+    caller: Caller,
+    of: StepRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<StepEvent>
+
+  listTemplates(caller: Caller): Promise<readonly Template[]>
+  getTemplate(caller: Caller, name: string): Promise<Template>
+  putTemplate(caller: Caller, name: string, spec: TemplateSpec): Promise<Template>
+  /** Ends with `ended` or throws; a build goes on when nobody listens any more. */
+  buildTemplate(caller: Caller, name: string): AsyncIterable<TemplateEvent>
+  importTemplate(caller: Caller, name: string, image: AsyncIterable<Buffer>): Promise<Template>
+  removeTemplate(caller: Caller, name: string): Promise<void>
+
   auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>>
   auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>>
   auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
@@ -87,6 +126,19 @@ export interface Core {
 export interface CommandRef {
   readonly sandbox: string
   readonly command: string
+}
+
+export interface StepRef {
+  readonly session: string
+  readonly step: string
+}
+
+export interface ListSessions {
+  readonly state?: SessionState | 'all' | undefined
+  readonly sandbox?: string | undefined
+  readonly agent?: string | undefined
+  readonly limit: number
+  readonly cursor?: string | undefined
 }
 
 export interface ListSandboxes {

@@ -51,9 +51,11 @@ for (const dialect of DIALECTS)
           name: 'box',
           node: 'here',
           template: 'base',
+          image: 'scripted',
           state: 'active',
           labels: { a: 'b' },
           limits: { memoryBytes: 536_870_912, cpus: 1, pids: 32, diskBytes: 1_073_741_824 },
+          mounts: [],
           ttlMs: 5000,
           idleMs: 3_600_000,
           createdAt: new Date(now).toISOString(),
@@ -103,14 +105,12 @@ for (const dialect of DIALECTS)
         ['an agent that the key may not use', {}, caller({ agents: ['other'] }), 'agent_not_found'],
         ['an agent of another tenant', {}, caller({ tenant: 'other' }), 'agent_not_found'],
         ['a template that is not there', { template: 'gpu' }, CALLER, 'template_not_found'],
-      ] as const)('refuses %s, and nothing happens', async (_what, asked, who, code) => {
+      ] as const)('refuses %s, records that, and nothing happens', async (_what, asked, who, code) => {
         const refused = world.lifecycle.creation.create(who, aSandbox(asked))
         expect(await failure(refused)).toMatchObject({ code })
-        expect([await rows(), world.plane.calls.includes('POST /sandboxes'), await world.story()]).toEqual([
-          [],
-          false,
-          [],
-        ])
+        expect([await rows(), world.plane.calls.includes('POST /sandboxes')]).toEqual([[], false])
+        // In the chain of the caller's own tenant.
+        expect(await world.story()).toEqual(who.principal.tenant === 'default' ? ['sandbox.create denied'] : [])
       })
 
       it('refuses everything while the server starts or stops', async () => {

@@ -1,44 +1,68 @@
-import { AirlockError, type CreateSandboxBody, isAirlockError, type Sandbox } from '@airlock/contract'
+import { AirlockError, type CreateSandboxBody, isAirlockError, type PermitMount, type Sandbox } from '@airlock/contract'
 import { Cleanup, newId } from '@airlock/std'
-import { admit, type Admitted, assertCapacity } from '../admission/admit.ts'
-import { connectAgent, findAgent } from '../store/agents.ts'
+import { admit, type Admitted } from '../admission/admit.ts'
+import { type NodeCapacity, reserve } from '../admission/budgets.ts'
+import { grantedMounts, toMount } from '../admission/mounts.ts'
+import type { StoredAgent } from '../store/agents.ts'
+import { commitReservation } from '../store/budgets.ts'
 import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
+import { connectAgent } from './agent-moves.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
 import { type Deed, deedOf, describeError } from './evidence.ts'
 import { moveSandbox } from './lifecycle.ts'
 import { toSandbox } from './nouns.ts'
 import { assertHere } from './owned-sandbox.ts'
+import { recordRefusal } from './refusals.ts'
+import type { Templates } from './templates.ts'
 import type { Termination } from './terminate.ts'
+
+interface CreationParts {
+  readonly termination: Termination
+  readonly activity: Activity
+  readonly templates: Templates
+}
+
+/** What was asked for, with what the template adds, the image that it stands on, and what it is reserved by. */
+type Asked = CreateSandboxBody & { readonly image: string; readonly reservation: string }
+
+/** The place that was taken, and what the permit has to say of it. */
+interface Inserted {
+  readonly row: StoredSandbox
+  readonly mounts: readonly PermitMount[]
+}
 
 /** How often a name may change hands while we look. */
 const NAME_TRIES = 3
 
 /**
- * Creation, the model for everything that has effects: check, write the row, record, start, activate, record. Whatever
- * fails, the sandbox is destroyed, its row says why, and the caller hears the first error.
+ * Creation, the model for everything that has effects: check, reserve and write the row, record, start, activate and commit,
+ * record. Whatever fails, the sandbox is destroyed, its row says why, what was reserved is free again, and the caller hears
+ * the first error.
  */
 export class Creation {
   readonly #context: Context
-  readonly #parts: { readonly termination: Termination; readonly activity: Activity }
+  readonly #parts: CreationParts
   readonly #underWay = new Set<string>()
 
-  constructor(context: Context, parts: { readonly termination: Termination; readonly activity: Activity }) {
+  constructor(context: Context, parts: CreationParts) {
     this.#context = context
     this.#parts = parts
   }
 
   async create(caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
-    const { store, readiness, failpoint, clock, turns } = this.#context
+    const { readiness, failpoint, clock, turns } = this.#context
     readiness.assertGranting()
-    await store.query((db) => admit(db, caller.principal, body))
+    const { template, env } = await this.#admit(caller, body)
     await failpoint('create.admitted')
+    const image = await this.#parts.templates.imageFor(caller, template)
     const id = newId('sbx', clock.now())
+    const asked = { ...body, env, image, reservation: newId('rsv', clock.now()) }
     this.#underWay.add(id)
     try {
-      return toSandbox(await turns.run(id, async () => this.#createInTurn(id, caller, body)))
+      return toSandbox(await turns.run(id, async () => this.#createInTurn(id, caller, asked)))
     } finally {
       this.#underWay.delete(id)
     }
@@ -50,7 +74,7 @@ export class Creation {
     readiness.assertGranting()
     const of = { tenant: caller.principal.tenant, agent: body.agent, name: body.name }
     for (let attempt = 1; ; attempt++) {
-      await store.query((db) => admit(db, caller.principal, body))
+      await this.#admit(caller, body)
       const living = await store.query((db) => findLivingByName(db, of))
       if (living) await assertHere(this.#context, living)
       // One that is being made or ended is waited for: its turn comes after that.
@@ -76,23 +100,31 @@ export class Creation {
     return this.#underWay.size
   }
 
-  async #createInTurn(id: string, caller: Caller, body: CreateSandboxBody): Promise<StoredSandbox> {
+  /** Who is refused here has nothing yet that could be undone: that it was refused is the only trace. */
+  async #admit(caller: Caller, body: CreateSandboxBody): Promise<Admitted> {
+    const { store } = this.#context
+    return recordRefusal(this.#context, refusedDeed(caller, body), async () =>
+      store.query((db) => admit(db, caller.principal, body)),
+    )
+  }
+
+  async #createInTurn(id: string, caller: Caller, body: Asked): Promise<StoredSandbox> {
     const { audit, failpoint, log, clock } = this.#context
     const startedAt = clock.now()
     const undo = new Cleanup()
     let failure: unknown
     try {
-      const row = await this.#insert(id, caller, body)
+      const { row, mounts } = await this.#insert(id, caller, body)
       const deed = this.#deed(caller, row, body)
       undo.add('sandbox', () => this.#giveUp(row, deed, failure))
       await failpoint('create.row-written')
       await audit.require({ ...deed, status: 'requested' })
       await failpoint('create.recorded')
-      const { isolation } = await this.#context.dataPlane.start(this.#permit(row, body))
+      const { isolation, image } = await this.#context.dataPlane.start(this.#permit(row, { ...body, mounts }))
       await failpoint('create.started')
-      const active = await this.#activate(row, isolation)
+      const { active, agent } = await this.#activate(row, { isolation, image })
       await failpoint('create.activated')
-      const payload = { ...deed.payload, isolation }
+      const payload = { ...deed.payload, isolation, image, agent: snapshotOf(agent) }
       await audit.require({ ...deed, status: 'done', durationMs: clock.now() - startedAt, payload })
       undo.release()
       return active
@@ -103,21 +135,44 @@ export class Creation {
     }
   }
 
-  /** Capacity, agent and name are decided in the transaction that takes the place. */
-  async #insert(id: string, caller: Caller, body: CreateSandboxBody): Promise<StoredSandbox> {
-    const { store, readiness, capacity, node } = this.#context
+  /** Budgets, capacity, agent and name are decided in the transaction that takes the place. */
+  async #insert(id: string, caller: Caller, body: Asked): Promise<Inserted> {
+    const { store } = this.#context
     try {
-      return await store.transaction(async (db) => {
-        const admitted = await admit(db, caller.principal, body)
-        readiness.assertGranting()
-        await assertCapacity(db, node.id, capacity)
-        const row = this.#newRow(id, { caller, body, admitted })
-        await insertSandbox(db, row)
-        return row
-      })
+      return await recordRefusal(this.#context, refusedDeed(caller, body), async () =>
+        store.transaction(async (db) => this.#takePlace(db, id, { caller, body })),
+      )
     } catch (error) {
       if (store.isTaken(error)) throw new AirlockError('name_taken', undefined, { cause: error })
       throw error
+    }
+  }
+
+  async #takePlace(
+    db: Queries,
+    id: string,
+    asked: { readonly caller: Caller; readonly body: Asked },
+  ): Promise<Inserted> {
+    const { readiness, node, budgetDefaults: defaults, clock } = this.#context
+    const { caller, body } = asked
+    const admitted = await admit(db, caller.principal, body)
+    readiness.assertGranting()
+    const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
+    const asking = { ...of, sandbox: id, reservation: body.reservation, limits: admitted.limits, now: clock.now() }
+    await reserve(db, asking, { defaults, capacity: this.#capacity() })
+    const mounts = await grantedMounts(db, of)
+    const row = { ...this.#newRow(id, { caller, body, admitted }), mounts: mounts.map(toMount) }
+    await insertSandbox(db, row)
+    return { row, mounts }
+  }
+
+  #capacity(): NodeCapacity {
+    const { readiness, capacity, oversubscription } = this.#context
+    const { memoryBytes, cpus } = readiness.node()
+    return {
+      sandboxes: capacity,
+      memoryBytes: memoryBytes * oversubscription.memory,
+      cpus: cpus * oversubscription.cpus,
     }
   }
 
@@ -134,10 +189,12 @@ export class Creation {
       name: body.name ?? null,
       node: this.#context.node.id,
       bootId,
-      template: admitted.template,
+      template: admitted.template.name,
+      image: null,
       state: 'creating',
       labels: body.labels,
       limits: admitted.limits,
+      mounts: [],
       ttlMs: body.ttlMs,
       idleMs: body.idleMs,
       createdAt: now,
@@ -153,30 +210,40 @@ export class Creation {
     }
   }
 
-  #deed(caller: Caller, row: StoredSandbox, body: CreateSandboxBody): Deed {
-    const { name, template, labels, limits, generation } = row
+  #deed(caller: Caller, row: StoredSandbox, body: Asked): Deed {
+    const { name, template, labels, limits, mounts, generation } = row
     const env = Object.keys(body.env)
+    const { ttlMs, endsAt } = row
+    const { reservation } = body
     return deedOf(caller, row, {
       point: 'sandbox.create',
-      payload: { name, template, labels, limits, generation, env, ttlMs: row.ttlMs, endsAt: row.endsAt },
+      payload: { name, template, labels, limits, mounts, generation, env, ttlMs, endsAt, reservation },
     })
   }
 
-  #permit(row: StoredSandbox, body: CreateSandboxBody): string {
-    const { tenant, agent, generation, template, limits, endsAt } = row
+  #permit(row: StoredSandbox, asked: Asked & Pick<Inserted, 'mounts'>): string {
+    const { tenant, agent, node, generation, template, limits, endsAt } = row
+    const { env, image, reservation } = asked
+    const who = { sandbox: row.id, node, tenant, agent, generation, reservation }
+    const what = { template, image, limits, env, mounts: [...asked.mounts], endsAt }
     return this.#context.permits.issue(
-      { sandbox: row.id, tenant, agent, generation, template, tier: 'standard', limits, env: body.env, endsAt },
+      { ...who, ...what, tier: 'standard', doors: [], conditions: {}, policyVersion: null },
       this.#context.clock.now(),
     )
   }
 
   /** Its time begins now that it can be used, but not beyond what the permit says. */
-  async #activate(row: StoredSandbox, isolation: StoredSandbox['isolation']): Promise<StoredSandbox> {
+  async #activate(
+    row: StoredSandbox,
+    found: Pick<StoredSandbox, 'isolation' | 'image'>,
+  ): Promise<{ readonly active: StoredSandbox; readonly agent: StoredAgent }> {
     const now = this.#context.clock.now()
-    const changes = { isolation, lastActiveAt: now, expiresAt: Math.min(now + row.ttlMs, row.endsAt) }
+    const changes = { ...found, lastActiveAt: now, expiresAt: Math.min(now + row.ttlMs, row.endsAt) }
     return this.#context.store.transaction(async (db) => {
-      await connect(db, row)
-      return moveSandbox(db, row, { to: 'active', changes })
+      if (!(await commitReservation(db, row.id)))
+        throw new AirlockError('timeout', 'What was reserved expired before the sandbox was up.')
+      const agent = await connectAgent(db, row, { generation: row.generation, at: now })
+      return { active: await moveSandbox(db, row, { to: 'active', changes }), agent }
     })
   }
 
@@ -187,9 +254,15 @@ export class Creation {
   }
 }
 
-/** The agent becomes connected, or is so already by a sandbox that was faster. Fails closed when it was suspended. */
-async function connect(db: Queries, row: StoredSandbox): Promise<void> {
-  if (await connectAgent(db, row, row.generation)) return
-  const agent = await findAgent(db, row)
-  if (agent?.state !== 'connected' || agent.generation !== row.generation) throw new AirlockError('agent_not_found')
+/** The agent as it was when its sandbox became active. */
+function snapshotOf({ state, generation, approved, version, labels }: StoredAgent) {
+  return { state, generation, approved, version, labels }
+}
+
+/** Of a sandbox that was not even begun. */
+function refusedDeed(caller: Caller, body: CreateSandboxBody): Deed {
+  const { tenant, actor } = caller.principal
+  const { agent, name = null, template } = body
+  const payload = { requestId: caller.requestId, name, template }
+  return { point: 'sandbox.create', tenant, agent, sandbox: null, actor, payload }
 }

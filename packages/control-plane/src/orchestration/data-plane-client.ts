@@ -4,12 +4,21 @@ import {
   dataPlaneHealth,
   DEFAULTS,
   type FileOperation,
+  type FoundPath,
+  foundPath,
   guestResults,
+  type LookAtPathRequest,
   type NodeCommand,
   nodeCommand,
   type NodeCommandSpec,
   type NodeSandbox,
   nodeSandbox,
+  type NodeSession,
+  nodeSession,
+  nodeUsages,
+  type NodeUsages,
+  type NodeSessionSpec,
+  type NodeStepSpec,
   type SignalName,
   startedSandbox,
   type StartedSandbox,
@@ -20,6 +29,7 @@ import { deadline } from '@airlock/std'
 import { z } from 'zod'
 import type { CommandRef, FileAnswer } from './core.ts'
 import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
+import { DataPlaneImages } from './data-plane-images.ts'
 import { type OutputItem, readOutput } from './data-plane-output.ts'
 
 const SHORT_MS = 5_000
@@ -35,10 +45,12 @@ const nothing = z.strictObject({})
 
 /** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
 export class DataPlaneClient {
+  readonly images: DataPlaneImages
   readonly #http: DataPlaneHttp
 
   constructor(socketPath: string) {
     this.#http = new DataPlaneHttp(socketPath)
+    this.images = new DataPlaneImages(this.#http)
   }
 
   async health(): Promise<DataPlaneHealth> {
@@ -49,6 +61,18 @@ export class DataPlaneClient {
     const schema = z.strictObject({ sandboxes: z.array(nodeSandbox) })
     const call = { method: 'GET', path: '/sandboxes', answerMs: SHORT_MS, again: 'same' } as const
     return (await this.#http.json(call, schema)).sandboxes
+  }
+
+  /** What running sandboxes have used so far. */
+  async usages(): Promise<NodeUsages['usages']> {
+    const call = { method: 'GET', path: '/usage', answerMs: GUEST_MS, again: 'same' } as const
+    return (await this.#http.json(call, nodeUsages)).usages
+  }
+
+  /** What is at a path of the host, if it may be granted. */
+  async lookAtPath(asked: LookAtPathRequest): Promise<FoundPath> {
+    const call = { method: 'POST', path: '/paths/look', json: asked, answerMs: GUEST_MS, again: 'same' } as const
+    return this.#http.json(call, foundPath)
   }
 
   async start(permit: string): Promise<StartedSandbox> {
@@ -86,15 +110,50 @@ export class DataPlaneClient {
   }
 
   /** What the command said from `from` on, then its end. Stops early when the data plane goes away. */
-  async *output(of: CommandRef, options: { from: number; signal: AbortSignal }): AsyncGenerator<OutputItem> {
+  async *output(
+    of: CommandRef,
+    options: { readonly from: number; readonly isRichWhole?: boolean; readonly signal: AbortSignal },
+  ): AsyncGenerator<OutputItem> {
+    const rich = options.isRichWhole === true ? '&rich=whole' : ''
     const response = await this.#http.stream({
       method: 'GET',
-      path: `${commandPath(of)}/output?from=${options.from}`,
+      path: `${commandPath(of)}/output?from=${options.from}${rich}`,
       answerMs: SHORT_MS,
       signal: deadline(TRANSFER_MS, options.signal),
       again: 'same',
     })
     yield* readOutput(bytesOf(response))
+  }
+
+  /** Idempotent by the id in `spec`. */
+  async openSession(sandbox: string, spec: NodeSessionSpec): Promise<NodeSession> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/sessions`, json: spec, again: 'same' } as const
+    return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeSession)
+  }
+
+  async interruptSession(of: SessionRef): Promise<void> {
+    const call = { method: 'POST', path: `${sessionPath(of)}/interrupt`, answerMs: GUEST_MS } as const
+    await this.#http.json({ ...call, again: 'same' }, nothing)
+  }
+
+  async restartSession(of: SessionRef): Promise<NodeSession> {
+    const call = { method: 'POST', path: `${sessionPath(of)}/restart`, answerMs: GUEST_MS } as const
+    return this.#http.json({ ...call, again: 'different' }, nodeSession)
+  }
+
+  /** Idempotent: one that is not there is closed. */
+  async closeSession(of: SessionRef): Promise<void> {
+    await this.#http.json({ method: 'DELETE', path: sessionPath(of), answerMs: GUEST_MS, again: 'same' }, nothing)
+  }
+
+  /** Runs a command and answers once it was taken, with what it says and how it ends. Idempotent by its id. */
+  async runFollowed(sandbox: string, spec: NodeCommandSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
+    return this.#follow({ path: `/sandboxes/${sandbox}/commands?follow=true`, json: spec, signal })
+  }
+
+  /** Gives code to a session in the same way. */
+  async step(of: SessionRef, spec: NodeStepSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
+    return this.#follow({ path: `${sessionPath(of)}/steps?follow=true`, json: spec, signal })
   }
 
   async signal(of: CommandRef, name: SignalName): Promise<void> {
@@ -146,6 +205,24 @@ export class DataPlaneClient {
   close(): void {
     this.#http.close()
   }
+
+  async #follow(asked: {
+    readonly path: string
+    readonly json: unknown
+    readonly signal: AbortSignal
+  }): Promise<AsyncGenerator<OutputItem>> {
+    const response = await this.#http.stream({ ...asked, method: 'POST', answerMs: GUEST_MS, again: 'same' })
+    return readOutput(bytesOf(response))
+  }
+}
+
+interface SessionRef {
+  readonly sandbox: string
+  readonly session: string
+}
+
+function sessionPath(of: SessionRef): string {
+  return `/sandboxes/${of.sandbox}/sessions/${of.session}`
 }
 
 function commandPath(of: CommandRef): string {

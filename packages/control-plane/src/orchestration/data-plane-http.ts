@@ -66,7 +66,10 @@ export class DataPlaneHttp {
       return await this.#send(call)
     } catch (error) {
       if (!(error instanceof StaleConnection) || call.again === 'different') throw error
-      return this.#send({ ...call, again: 'different' })
+      // The first may have been heard: that nobody hears the second does not tell that nothing happened.
+      return await this.#send({ ...call, again: 'different' }).catch((second: unknown) => {
+        throw new StaleConnection(second)
+      })
     }
   }
 

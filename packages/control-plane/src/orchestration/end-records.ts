@@ -1,6 +1,8 @@
 import type { NewRecord, ResourceUsage } from '@airlock/contract'
 import type { StoredCommand } from '../store/commands.ts'
 import type { StoredSandbox } from '../store/sandboxes.ts'
+import type { StoredSession } from '../store/sessions.ts'
+import type { StoredStep } from '../store/steps.ts'
 
 /** The last record of a sandbox. */
 export function sandboxEndRecord(
@@ -52,5 +54,54 @@ export function commandEndRecord(command: StoredCommand, why: 'result' | 'sandbo
     happenedAt: new Date(at).toISOString(),
   }
 }
+
+/** The last record of a session. */
+export function sessionEndRecord(session: StoredSession, requestId: string | null): NewRecord {
+  const at = session.endedAt ?? session.createdAt
+  return {
+    tenant: session.tenant,
+    agent: session.agent,
+    sandbox: session.sandbox,
+    actor: 'system',
+    point: 'session.end',
+    status: 'done',
+    payload: {
+      session: session.id,
+      reason: session.endReason,
+      livedMs: at - session.createdAt,
+      restarts: session.restarts,
+      ...(requestId === null ? {} : { requestId }),
+    },
+    happenedAt: new Date(at).toISOString(),
+  }
+}
+
+/** The last record of a step. One of which nobody can say what became of it is `unknown`. */
+export function stepEndRecord(step: StoredStep): NewRecord {
+  const at = step.endedAt ?? step.startedAt
+  const { error } = step
+  return {
+    tenant: step.tenant,
+    agent: step.agent,
+    sandbox: step.sandbox,
+    actor: step.actor,
+    point: 'step.run',
+    status: step.status === 'completed' ? 'done' : error?.name === 'OutcomeUnknown' ? 'unknown' : 'failed',
+    durationMs: at - step.startedAt,
+    ...(error ? { error: { code: error.name, message: error.message.slice(0, MAX_MESSAGE) } } : {}),
+    payload: {
+      step: step.id,
+      session: step.session,
+      restarted: step.restarted,
+      truncated: step.truncated,
+      outputBytes: step.outputBytes,
+      usage: step.usage,
+    },
+    happenedAt: new Date(at).toISOString(),
+  }
+}
+
+/** What code says when it fails is not evidence beyond its first words. */
+const MAX_MESSAGE = 200
 
 const SANDBOX_ENDED = { code: 'sandbox_ended', message: 'The sandbox ended before the command did.' }

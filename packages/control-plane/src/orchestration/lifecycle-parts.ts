@@ -1,33 +1,73 @@
+import type { CommandEnd, StoredCommand } from '../store/commands.ts'
+import { updateSessionUse } from '../store/sessions.ts'
+import type { StepEnd, StoredStep } from '../store/steps.ts'
 import { Activity } from './activity.ts'
+import { AgentEnds } from './agent-ends.ts'
+import { commandBook } from './command-book.ts'
 import { CommandWatch } from './command-watch.ts'
 import { Commands } from './commands.ts'
 import type { Context } from './context.ts'
 import { Creation } from './create.ts'
 import { Files } from './files.ts'
+import { GrantEnds } from './grant-ends.ts'
 import { Receipts } from './receipts.ts'
 import { Reconciler } from './reconcile.ts'
+import { Sessions } from './sessions.ts'
+import { stepBook } from './step-book.ts'
+import { Steps } from './steps.ts'
+import { Templates } from './templates.ts'
 import { Termination } from './terminate.ts'
 
 /** The parts that hold state while sandboxes live. Each depends only on those above it. */
 export interface Lifecycle {
   readonly activity: Activity
+  readonly sessionActivity: Activity
   readonly receipts: Receipts
-  readonly watch: CommandWatch
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+  readonly stepWatch: CommandWatch<StoredStep, StepEnd>
   readonly termination: Termination
+  readonly templates: Templates
   readonly creation: Creation
   readonly commands: Commands
   readonly files: Files
+  readonly sessions: Sessions
+  readonly steps: Steps
   readonly reconciler: Reconciler
+  readonly agentEnds: AgentEnds
+  readonly grantEnds: GrantEnds
 }
 
 export function createLifecycle(context: Context): Lifecycle {
   const activity = new Activity(context)
+  const sessionActivity = new Activity(context, updateSessionUse)
   const receipts = new Receipts(context)
-  const watch = new CommandWatch(context, receipts)
-  const termination = new Termination(context, { activity, watch, receipts })
-  const creation = new Creation(context, { termination, activity })
+  const watch = new CommandWatch(context, commandBook(context, receipts))
+  const stepWatch = new CommandWatch(context, stepBook(context, receipts))
+  const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts })
+  const templates = new Templates(context)
+  const creation = new Creation(context, { termination, activity, templates })
   const commands = new Commands(context, { activity, watch })
   const files = new Files(context, activity)
-  const reconciler = new Reconciler(context, { activity, watch, creation, termination })
-  return { activity, receipts, watch, termination, creation, commands, files, reconciler }
+  const sessions = new Sessions(context, { activity, sessionActivity, creation, termination, receipts })
+  const steps = new Steps(context, { sessions, stepWatch })
+  const reconciler = new Reconciler(context, { activity, watch, stepWatch, sessions, creation, termination })
+  const agentEnds = new AgentEnds(context, termination)
+  const grantEnds = new GrantEnds(context, termination)
+  return {
+    activity,
+    sessionActivity,
+    receipts,
+    watch,
+    stepWatch,
+    termination,
+    templates,
+    creation,
+    commands,
+    files,
+    sessions,
+    steps,
+    reconciler,
+    agentEnds,
+    grantEnds,
+  }
 }

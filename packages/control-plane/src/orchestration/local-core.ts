@@ -6,17 +6,25 @@ import type {
   Command,
   CommandEvent,
   CreateSandboxBody,
+  CreateSessionBody,
   FileOperation,
   RunCommandBody,
+  RunStepBody,
   Sandbox,
   SandboxState,
+  Session,
   SignalName,
   SignedHead,
+  Template,
+  TemplateEvent,
+  TemplateSpec,
+  Step,
+  StepEvent,
 } from '@airlock/contract'
-import { auditChains, auditEvents, auditExport } from './audit-reading.ts'
+import { auditChains, auditEvents, auditExport, auditHead } from './audit-reading.ts'
 import { commandEvents } from './command-events.ts'
 import type { Context } from './context.ts'
-import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, Page } from './core.ts'
+import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, ListSessions, Page, StepRef } from './core.ts'
 import { extendSandbox } from './extend.ts'
 import type { Lifecycle } from './lifecycle-parts.ts'
 import { isEnded } from './lifecycle.ts'
@@ -122,6 +130,78 @@ export class LocalCore implements Core {
     return this.#serving().files.operate(caller, sandbox, operation)
   }
 
+  async createSession(caller: Caller, body: CreateSessionBody): Promise<Session> {
+    return this.#serving().sessions.create(caller, body)
+  }
+
+  async listSessions(caller: Caller, query: ListSessions): Promise<Page<Session>> {
+    return this.#serving().sessions.list(caller, query)
+  }
+
+  async getSession(caller: Caller, session: string): Promise<Session> {
+    return this.#serving().sessions.get(caller, session)
+  }
+
+  async interruptSession(caller: Caller, session: string, step?: string): Promise<void> {
+    await this.#serving().sessions.interrupt(caller, session, step)
+  }
+
+  async restartSession(caller: Caller, session: string): Promise<Session> {
+    return this.#serving().sessions.restart(caller, session)
+  }
+
+  async terminateSession(caller: Caller, session: string): Promise<Session> {
+    return this.#serving().sessions.terminate(caller, session)
+  }
+
+  async runStep(caller: Caller, session: string, body: RunStepBody): Promise<Step> {
+    return this.#serving().steps.run(caller, session, body)
+  }
+
+  async listSteps(
+    caller: Caller,
+    session: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Step>> {
+    return this.#serving().steps.list(caller, session, page)
+  }
+
+  async getStep(caller: Caller, of: StepRef): Promise<Step> {
+    return this.#serving().steps.get(caller, of)
+  }
+
+  stepEvents(
+    caller: Caller,
+    of: StepRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<StepEvent> {
+    return this.#serving().steps.events(caller, of, options)
+  }
+
+  async listTemplates(caller: Caller): Promise<readonly Template[]> {
+    return this.#serving().templates.list(caller)
+  }
+
+  async getTemplate(caller: Caller, name: string): Promise<Template> {
+    return this.#serving().templates.get(caller, name)
+  }
+
+  async putTemplate(caller: Caller, name: string, spec: TemplateSpec): Promise<Template> {
+    return this.#serving().templates.put(caller, name, spec)
+  }
+
+  buildTemplate(caller: Caller, name: string): AsyncIterable<TemplateEvent> {
+    return this.#serving().templates.build(caller, name)
+  }
+
+  async importTemplate(caller: Caller, name: string, image: AsyncIterable<Buffer>): Promise<Template> {
+    return this.#serving().templates.import(caller, name, image)
+  }
+
+  async removeTemplate(caller: Caller, name: string): Promise<void> {
+    await this.#serving().templates.remove(caller, name)
+  }
+
   async auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>> {
     return auditEvents(this.#serving(), caller, query)
   }
@@ -131,7 +211,7 @@ export class LocalCore implements Core {
   }
 
   async auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
-    return this.#serving().evidence.head(caller.principal.tenant)
+    return auditHead(this.#serving(), caller)
   }
 
   async auditChains(caller: Caller): Promise<readonly AuditChain[]> {

@@ -1,6 +1,8 @@
-import type { Command, NodeCommand, Sandbox } from '@airlock/contract'
+import type { Command, NodeCommand, Sandbox, Session, Step } from '@airlock/contract'
 import type { CommandEnd, StoredCommand } from '../store/commands.ts'
 import type { StoredSandbox } from '../store/sandboxes.ts'
+import type { StoredSession } from '../store/sessions.ts'
+import type { StoredStep } from '../store/steps.ts'
 
 /** A row as callers see it. */
 export function toSandbox(row: StoredSandbox): Sandbox {
@@ -30,6 +32,42 @@ export function toCommand(row: StoredCommand): Command {
     startedAt: toTime(row.startedAt),
     endedAt: row.endedAt === null ? null : toTime(row.endedAt),
     durationMs: row.endedAt === null ? null : row.endedAt - row.startedAt,
+  }
+}
+
+export function toSession(row: StoredSession): Session {
+  const { actor: _actor, recorded: _recorded, ...shown } = row
+  return {
+    ...shown,
+    createdAt: toTime(row.createdAt),
+    lastActiveAt: toTime(row.lastActiveAt),
+    expiresAt: toTime(row.expiresAt),
+    endedAt: row.endedAt === null ? null : toTime(row.endedAt),
+  }
+}
+
+/** `where` it ran; `isStarting`: it is not with the data plane yet. */
+export function toStep(
+  row: StoredStep,
+  where: { readonly session: StoredSession; readonly sandbox: Pick<StoredSandbox, 'image' | 'template'> },
+  isStarting: boolean,
+): Step {
+  const { image, template } = where.sandbox
+  return {
+    id: row.id,
+    stepId: row.stepId,
+    session: row.session,
+    sandbox: row.sandbox,
+    status: row.status === 'accepted' && !isStarting ? 'running' : row.status,
+    error: row.error,
+    restarted: row.restarted,
+    truncated: row.truncated,
+    outputBytes: row.outputBytes,
+    startedAt: toTime(row.startedAt),
+    endedAt: row.endedAt === null ? null : toTime(row.endedAt),
+    durationMs: row.endedAt === null ? null : row.endedAt - row.startedAt,
+    resourceUsage: row.usage,
+    provenance: { image: image ?? template, runtime: where.session.runtimeVersion, policyVersion: null },
   }
 }
 

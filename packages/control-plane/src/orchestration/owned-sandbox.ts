@@ -11,12 +11,15 @@ export function mayUseAgent(principal: Principal, agent: string): boolean {
   return principal.agents === null || principal.agents.includes(agent)
 }
 
-/** The tenant wall (G10): the only way from a caller to a sandbox. Not yours is not found. */
+/** The tenant wall (G10): the one check for everything that belongs to an agent of a tenant. */
+export function isOwned(principal: Principal, row: { readonly tenant: string; readonly agent: string }): boolean {
+  return row.tenant === principal.tenant && mayUseAgent(principal, row.agent)
+}
+
+/** The only way from a caller to a sandbox. Not yours is not found. */
 export async function ownedSandbox(store: Store, caller: Caller, id: string): Promise<StoredSandbox> {
   const row = await store.query((db) => findSandbox(db, id))
-  const { principal } = caller
-  if (!row || row.tenant !== principal.tenant || !mayUseAgent(principal, row.agent))
-    throw new AirlockError('sandbox_not_found')
+  if (!row || !isOwned(caller.principal, row)) throw new AirlockError('sandbox_not_found')
   return row
 }
 

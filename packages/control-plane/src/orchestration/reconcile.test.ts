@@ -128,7 +128,7 @@ for (const dialect of DIALECTS)
           const [creating] = await world.store.query((db) => listLiving(db, world.context.node.id))
           const id = creating?.id ?? ''
           world.plane.sandboxes.set(id, { id, state: 'running', lostReason: null, runningCommands: 0 })
-          return { id, isolation: ISOLATION }
+          return { id, image: 'scripted', isolation: ISOLATION }
         })
         const created = create()
         await begun.promise
@@ -171,7 +171,7 @@ for (const dialect of DIALECTS)
         let late = ''
         world.plane.script('GET /health', async () => {
           late = await create()
-          return { node: 'here', backend: 'scripted', bootId: 'boot-1', capacity: 50 }
+          return world.plane.health()
         })
         await world.sweep()
         expect([...world.plane.sandboxes.keys()]).toEqual([kept, late])

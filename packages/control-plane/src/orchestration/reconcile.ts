@@ -1,11 +1,13 @@
 import type { EndReason, NodeSandbox } from '@airlock/contract'
-import { listRunning } from '../store/commands.ts'
+import { type CommandEnd, listRunning, type StoredCommand } from '../store/commands.ts'
 import { findSandbox, listLiving, type StoredSandbox } from '../store/sandboxes.ts'
+import { listUnendedSteps, type StepEnd, type StoredStep } from '../store/steps.ts'
 import type { Activity } from './activity.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Creation } from './create.ts'
 import { isEnded } from './lifecycle.ts'
+import type { Sessions } from './sessions.ts'
 import type { Termination } from './terminate.ts'
 
 /** Ends under way at once; more wait for the next look. */
@@ -13,7 +15,9 @@ const MAX_ENDS = 32
 
 interface Parts {
   readonly activity: Activity
-  readonly watch: CommandWatch
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+  readonly stepWatch: CommandWatch<StoredStep, StepEnd>
+  readonly sessions: Sessions
   readonly creation: Creation
   readonly termination: Termination
 }
@@ -51,6 +55,9 @@ export class Reconciler {
     const known = new Set(rows.map((row) => row.id))
     for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
     for (const command of await store.query((db) => listRunning(db, node.id))) this.#parts.watch.ensure(command)
+    const steps = await store.query((db) => listUnendedSteps(db, node.id))
+    for (const step of steps) this.#parts.stepWatch.ensure(step)
+    await this.#parts.sessions.look(steps)
     return living.filter((row) => row.state === 'active' || row.state === 'paused')
   }
 
@@ -74,6 +81,7 @@ export class Reconciler {
 
   /** Waits for the ends under way, however they go. */
   async settled(): Promise<void> {
+    await this.#parts.sessions.settled()
     await Promise.allSettled(this.#ends.values())
   }
 

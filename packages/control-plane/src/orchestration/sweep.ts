@@ -1,21 +1,34 @@
 import { isAirlockError } from '@airlock/contract'
 import { sleep } from '@airlock/std'
 import type { Activity } from './activity.ts'
+import type { AgentEnds } from './agent-ends.ts'
 import type { AuditHeads } from './audit-heads.ts'
+import { billLiving } from './billing.ts'
 import type { Context } from './context.ts'
+import { freeExpired } from './free-expired.ts'
+import type { GrantEnds } from './grant-ends.ts'
 import type { Receipts } from './receipts.ts'
 import type { Reconciler } from './reconcile.ts'
+import type { Templates } from './templates.ts'
 import { writeOffOverdue } from './write-off.ts'
 
 const EVERY_MS = 1000
 const HEADS_EVERY = 5
 const OVERDUE_EVERY = 60
+const SEEN_EVERY = 10
+const PRUNE_EVERY = 600
+const EXPIRED_EVERY = 30
+const BILL_EVERY = 60
 
 interface Parts {
   readonly reconciler: Reconciler
   readonly activity: Activity
+  readonly sessionActivity: Activity
   readonly receipts: Receipts
   readonly heads: AuditHeads
+  readonly agentEnds: AgentEnds
+  readonly grantEnds: GrantEnds
+  readonly templates: Templates
 }
 
 /** Looks at everything once a second: what is due ends, what was put off is written. Nothing is kept only in timers. */
@@ -39,13 +52,27 @@ export class Sweep {
     await this.#running
   }
 
+  /** Who was seen, and which keys were used. */
+  async flushSeen(): Promise<void> {
+    await this.#context.heartbeats.flush()
+    await this.#context.keyUses.flush()
+  }
+
   async #run(): Promise<void> {
     for (let round = 1; !this.#stop.signal.aborted; round++) {
       await this.#look()
+      if (this.#context.readiness.isNodeHeld) await this.#attempt('agents', () => this.#parts.agentEnds.look())
+      if (this.#context.readiness.isNodeHeld) await this.#attempt('grants', () => this.#parts.grantEnds.look())
+      if (round % SEEN_EVERY === 0) await this.#attempt('signs of life', () => this.flushSeen())
       await this.#attempt('uses', () => this.#parts.activity.flush())
+      await this.#attempt('uses of sessions', () => this.#parts.sessionActivity.flush())
       await this.#attempt('receipts', () => this.#parts.receipts.flush())
       if (round % HEADS_EVERY === 0) await this.#parts.heads.keep()
       if (round % OVERDUE_EVERY === 0) await this.#attempt('overdue', () => writeOffOverdue(this.#context))
+      if (round % EXPIRED_EVERY === 0) await this.#attempt('reservations', () => freeExpired(this.#context))
+      if (round % BILL_EVERY === 0 && this.#context.readiness.isNodeHeld)
+        await this.#attempt('usage', () => billLiving(this.#context))
+      if (round % PRUNE_EVERY === 0) await this.#attempt('images', () => this.#parts.templates.prune())
       // Woken early only by the stop, which the loop sees.
       await sleep(EVERY_MS, this.#stop.signal).catch(() => undefined)
     }

@@ -1,9 +1,13 @@
 import { AirlockError, type EndReason, type ResourceUsage } from '@airlock/contract'
-import { idleAgent } from '../store/agents.ts'
-import { loseCommandsOf, type StoredCommand } from '../store/commands.ts'
+import { releaseReservation } from '../store/budgets.ts'
+import { type CommandEnd, loseCommandsOf, type StoredCommand } from '../store/commands.ts'
 import { countLiving, findSandbox, type SandboxChanges, type StoredSandbox } from '../store/sandboxes.ts'
+import { endSessionsOf, type StoredSession } from '../store/sessions.ts'
+import { loseStepsOf, type StepEnd, type StoredStep } from '../store/steps.ts'
 import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
+import { idleAgent } from './agent-moves.ts'
+import { billSandbox } from './billing.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import { isEnded, moveSandbox } from './lifecycle.ts'
@@ -32,6 +36,14 @@ const ABNORMAL: ReadonlySet<EndReason> = new Set([
   'create_interrupted',
 ])
 
+interface Parts {
+  readonly activity: Activity
+  readonly sessionActivity: Activity
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+  readonly stepWatch: CommandWatch<StoredStep, StepEnd>
+  readonly receipts: Receipts
+}
+
 /**
  * The one way in which sandboxes end, whatever the reason. Idempotent. It never waits for evidence and needs no room in
  * the store: what cannot be written is remembered, the sandbox is destroyed all the same, and the sweep writes the row
@@ -39,14 +51,11 @@ const ABNORMAL: ReadonlySet<EndReason> = new Set([
  */
 export class Termination {
   readonly #context: Context
-  readonly #parts: { readonly activity: Activity; readonly watch: CommandWatch; readonly receipts: Receipts }
+  readonly #parts: Parts
   readonly #endings = new Map<string, Ending>()
   readonly #underWay = new Map<string, Promise<StoredSandbox>>()
 
-  constructor(
-    context: Context,
-    parts: { readonly activity: Activity; readonly watch: CommandWatch; readonly receipts: Receipts },
-  ) {
+  constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
   }
@@ -136,24 +145,25 @@ export class Termination {
     const endedAt = ending.destroyed?.at ?? this.#context.clock.now()
     const { lastActiveAt, expiresAt } = this.#parts.activity.current(row)
     const changes = { endedAt, endReason: reason, error: row.error ?? ending.error ?? null, lastActiveAt, expiresAt }
-    const ended = (await this.#write(row, to, { ...changes, recorded: ending.isRecorded })) ?? {
+    const usage = ending.destroyed?.usage ?? null
+    const ended = (await this.#write(row, { to, changes: { ...changes, recorded: ending.isRecorded }, usage })) ?? {
       ...row,
       ...changes,
       state: to,
     }
     if (!ending.isRecorded) {
       const { requestId = null } = ending
-      this.#parts.receipts.sandboxEnded(ended, { usage: ending.destroyed?.usage ?? null, requestId })
+      this.#parts.receipts.sandboxEnded(ended, { usage, requestId })
     }
     ending.isRecorded = true
     return ended
   }
 
   /** Everything that was held for the sandbox is let go in one transaction. Undefined when that is not possible now. */
-  async #write(row: StoredSandbox, to: 'stopped' | 'error', changes: SandboxChanges & { readonly endedAt: number }) {
+  async #write(row: StoredSandbox, end: WritableEnd): Promise<StoredSandbox | undefined> {
     const { store, log, failpoint } = this.#context
     const written = await store
-      .transaction(async (db) => writeEnd(db, row, { to, changes }))
+      .transaction(async (db) => writeEnd(db, row, end))
       .catch((error: unknown) =>
         log.error('a sandbox is gone but its row is not written yet', { sandbox: row.id, error }),
       )
@@ -162,25 +172,50 @@ export class Termination {
     this.#endings.delete(row.id)
     this.#parts.activity.forget(row.id)
     this.#parts.watch.sandboxEnded(row.id, written.lost)
+    this.#parts.stepWatch.sandboxEnded(row.id, written.lostSteps)
+    for (const session of written.sessions) {
+      this.#parts.sessionActivity.forget(session.id)
+      this.#parts.receipts.sessionEnded(session, null)
+    }
     return written.over
   }
 }
 
+interface WritableEnd {
+  readonly to: 'stopped' | 'error'
+  readonly changes: SandboxChanges & { readonly endedAt: number }
+  /** Null where nobody counted, or nobody knows any more. */
+  readonly usage: ResourceUsage | null
+}
+
+interface WrittenEnd {
+  readonly over: StoredSandbox
+  readonly lost: readonly StoredCommand[]
+  readonly lostSteps: readonly StoredStep[]
+  readonly sessions: readonly StoredSession[]
+}
+
 /**
- * Lets go of everything that is held for a sandbox: its name, its place, its commands, and its agent if it was the last.
+ * Lets go of everything that is held for a sandbox: its name, its place, its part of the budgets, its commands, its sessions, and its
+ * agent if it was the last.
  * Precondition: in a transaction.
  */
-export async function writeEnd(
-  db: Queries,
-  row: StoredSandbox,
-  end: { readonly to: 'stopped' | 'error'; readonly changes: SandboxChanges & { readonly endedAt: number } },
-): Promise<{ readonly over: StoredSandbox; readonly lost: readonly StoredCommand[] }> {
+export async function writeEnd(db: Queries, row: StoredSandbox, end: WritableEnd): Promise<WrittenEnd> {
   const stopping = row.state === 'stopping' ? row : await moveSandbox(db, row, { to: 'stopping', changes: {} })
   const over = await moveSandbox(db, stopping, end)
-  const lost = await loseCommandsOf(db, row.id, end.changes.endedAt)
-  if ((await countLiving(db, { tenant: row.tenant, agent: row.agent })) === 0) await idleAgent(db, row)
-  return { over, lost }
+  const { endedAt: at } = end.changes
+  await releaseReservation(db, row.id)
+  // One that failed before it ran used nothing.
+  if (row.isolation || end.usage) await billSandbox(db, row, { at, cpuMs: end.usage?.cpuMs ?? null })
+  const lost = await loseCommandsOf(db, row.id, at)
+  const lostSteps = await loseStepsOf(db, row.id, { at, error: SANDBOX_ENDED })
+  const sessions = await endSessionsOf(db, row.id, at)
+  if ((await countLiving(db, { tenant: row.tenant, agent: row.agent })) === 0)
+    await idleAgent(db, row, end.changes.endedAt)
+  return { over, lost, lostSteps, sessions }
 }
+
+const SANDBOX_ENDED = { name: 'RuntimeCrashed', message: 'The sandbox ended before the step did.', traceback: '' }
 
 function errorOf(end: End): { readonly code: string; readonly message: string } | undefined {
   if (end.error || !ABNORMAL.has(end.reason)) return end.error

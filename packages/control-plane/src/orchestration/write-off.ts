@@ -29,7 +29,7 @@ async function writeOff(
   const { id: sandbox, tenant, agent, node } = row
   const changes = { endedAt: row.endsAt, endReason: 'max_lifetime', error: NODE_LOST, recorded: true } as const
   try {
-    await store.transaction(async (db) => writeEnd(db, row, { to: 'error', changes }))
+    await store.transaction(async (db) => writeEnd(db, row, { to: 'error', changes, usage: null }))
   } catch (error) {
     // Another node was faster, or its own is back.
     return log.warn('an overdue sandbox could not be written off', { sandbox, node, error })

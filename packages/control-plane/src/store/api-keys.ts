@@ -1,6 +1,6 @@
 import { role } from '@airlock/contract'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
+import { flagColumn, jsonColumn } from './json-column.ts'
 import type { Queries } from './store.ts'
 
 const storedApiKey = z.object({
@@ -14,13 +14,18 @@ const storedApiKey = z.object({
   createdAt: z.int(),
   expiresAt: z.int().nullable(),
   revokedAt: z.int().nullable(),
+  name: z.string(),
+  platform: flagColumn,
+  createdBy: z.string(),
+  lastUsedAt: z.int().nullable(),
+  replaces: z.string().nullable(),
 })
 export type StoredApiKey = z.infer<typeof storedApiKey>
 
 export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void> {
   await db
     .insertInto('apiKeys')
-    .values({ ...key, agents: key.agents && JSON.stringify(key.agents) })
+    .values({ ...key, agents: key.agents && JSON.stringify(key.agents), platform: key.platform ? 1 : 0 })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute()
 }
@@ -28,6 +33,66 @@ export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void
 export async function findApiKey(db: Queries, id: string): Promise<StoredApiKey | undefined> {
   const row = await db.selectFrom('apiKeys').selectAll().where('id', '=', id).executeTakeFirst()
   return row && storedApiKey.parse(row)
+}
+
+export interface KeyFilter {
+  readonly tenant: string
+  /** Only those that are good at this time; all of them when undefined. */
+  readonly goodAt: number | undefined
+  /** Keys that were made before this one. */
+  readonly before: string | undefined
+  readonly limit: number
+}
+
+/** Newest first. Ids are random, so a page goes on by the time of its last key and then by id. */
+export async function pageApiKeys(db: Queries, filter: KeyFilter): Promise<readonly StoredApiKey[]> {
+  const { goodAt, before } = filter
+  let query = db
+    .selectFrom('apiKeys')
+    .selectAll()
+    .where('tenant', '=', filter.tenant)
+    .orderBy('createdAt', 'desc')
+    .orderBy('id', 'desc')
+    .limit(filter.limit)
+  if (goodAt !== undefined)
+    query = query
+      .where('revokedAt', 'is', null)
+      .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', goodAt)]))
+  const last = before === undefined ? undefined : await findApiKey(db, before)
+  if (last?.tenant === filter.tenant)
+    query = query.where((is) =>
+      is.or([
+        is('createdAt', '<', last.createdAt),
+        is.and([is('createdAt', '=', last.createdAt), is('id', '<', last.id)]),
+      ]),
+    )
+  return z.array(storedApiKey).parse(await query.execute())
+}
+
+export async function countGoodApiKeys(db: Queries, tenant: string, now: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('apiKeys')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('tenant', '=', tenant)
+    .where('revokedAt', 'is', null)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** A key that is revoked stays so, at its first time. */
+export async function revokeApiKey(db: Queries, id: string, at: number): Promise<void> {
+  await db.updateTable('apiKeys').set({ revokedAt: at }).where('id', '=', id).where('revokedAt', 'is', null).execute()
+}
+
+/** Only ever shortens the life of a key. */
+export async function expireApiKey(db: Queries, id: string, at: number): Promise<void> {
+  await db
+    .updateTable('apiKeys')
+    .set({ expiresAt: at })
+    .where('id', '=', id)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', at)]))
+    .execute()
 }
 
 export async function revokeApiKeysOf(
@@ -41,5 +106,15 @@ export async function revokeApiKeysOf(
     .where('tenant', '=', of.tenant)
     .where('purpose', '=', of.purpose)
     .where('revokedAt', 'is', null)
+    .execute()
+}
+
+/** Times only ever move forward, whoever writes last. */
+export async function setKeyUsed(db: Queries, id: string, at: number): Promise<void> {
+  await db
+    .updateTable('apiKeys')
+    .set({ lastUsedAt: at })
+    .where('id', '=', id)
+    .where((is) => is.or([is('lastUsedAt', 'is', null), is('lastUsedAt', '<', at)]))
     .execute()
 }

@@ -3,9 +3,20 @@ import type { Kysely } from 'kysely'
 import { type Migration, Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { walk } from './migrations/0001-walk.ts'
 import { nodes } from './migrations/0002-nodes.ts'
+import { sessions } from './migrations/0003-sessions.ts'
+import { who } from './migrations/0004-who.ts'
+import { grants } from './migrations/0005-grants.ts'
+import { budgets } from './migrations/0006-budgets.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
-const MIGRATIONS: Readonly<Record<string, Migration>> = { '0001-walk': walk, '0002-nodes': nodes }
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-walk': walk,
+  '0002-nodes': nodes,
+  '0003-sessions': sessions,
+  '0004-who': who,
+  '0005-grants': grants,
+  '0006-budgets': budgets,
+}
 
 /** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */
 export async function migrate<T>(db: Kysely<T>, to: 'latest' | 'nothing'): Promise<void> {

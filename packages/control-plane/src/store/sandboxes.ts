@@ -1,4 +1,12 @@
-import { effectiveIsolation, endReason, labels, limits, type SandboxState, sandboxState } from '@airlock/contract'
+import {
+  effectiveIsolation,
+  endReason,
+  labels,
+  limits,
+  mount,
+  type SandboxState,
+  sandboxState,
+} from '@airlock/contract'
 import type { Insertable } from 'kysely'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
@@ -20,9 +28,11 @@ const storedSandbox = z.object({
   /** The boot of the host that it was started in. */
   bootId: z.string(),
   template: z.string(),
+  image: z.string().nullable(),
   state: sandboxState,
   labels: jsonColumn(labels),
   limits: jsonColumn(limits),
+  mounts: jsonColumn(z.array(mount)),
   ttlMs: z.int(),
   idleMs: z.int(),
   createdAt: z.int(),
@@ -43,17 +53,18 @@ export type StoredSandbox = z.infer<typeof storedSandbox>
 export type SandboxChanges = Partial<
   Pick<
     StoredSandbox,
-    'isolation' | 'lastActiveAt' | 'expiresAt' | 'endedAt' | 'endReason' | 'error' | 'recorded' | 'bootId'
+    'isolation' | 'image' | 'lastActiveAt' | 'expiresAt' | 'endedAt' | 'endReason' | 'error' | 'recorded' | 'bootId'
   >
 >
 
 /** Ids are new, so one that is there came from us, by a try whose answer was lost. */
 export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promise<void> {
-  const { labels, limits, error, isolation, recorded, ...rest } = sandbox
+  const { labels, limits, mounts, error, isolation, recorded, ...rest } = sandbox
   const row: Insertable<SandboxTable> = {
     ...rest,
     labels: JSON.stringify(labels),
     limits: JSON.stringify(limits),
+    mounts: JSON.stringify(mounts),
     error: error && JSON.stringify(error),
     isolation: isolation && JSON.stringify(isolation),
     recorded: recorded ? 1 : 0,
@@ -132,6 +143,26 @@ export async function listSandboxes(db: Queries, filter: SandboxFilter): Promise
 
 export async function listLiving(db: Queries, node: string): Promise<readonly StoredSandbox[]> {
   const query = db.selectFrom('sandboxes').selectAll().where('node', '=', node)
+  return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
+}
+
+/** Those of a node that see something of it. */
+export async function listLivingWithMounts(db: Queries, node: string): Promise<readonly StoredSandbox[]> {
+  const query = db.selectFrom('sandboxes').selectAll().where('node', '=', node).where('mounts', '<>', '[]')
+  return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
+}
+
+/** Of one agent, on one node. */
+export async function listLivingOf(
+  db: Queries,
+  of: { readonly tenant: string; readonly agent: string; readonly node: string },
+): Promise<readonly StoredSandbox[]> {
+  const query = db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('tenant', '=', of.tenant)
+    .where('agent', '=', of.agent)
+    .where('node', '=', of.node)
   return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
 }
 

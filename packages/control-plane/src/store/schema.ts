@@ -6,12 +6,20 @@
 export interface Tables {
   readonly tenants: TenantTable
   readonly agents: AgentTable
+  readonly agentLabels: AgentLabelTable
+  readonly grants: GrantTable
   readonly apiKeys: ApiKeyTable
   readonly sandboxes: SandboxTable
   readonly sandboxLabels: SandboxLabelTable
   readonly commands: CommandTable
   readonly auditHeads: AuditHeadTable
   readonly nodes: NodeTable
+  readonly templates: TemplateTable
+  readonly sessions: SessionTable
+  readonly steps: StepTable
+  readonly budgets: BudgetTable
+  readonly reservations: ReservationTable
+  readonly usageFacts: UsageFactTable
 }
 
 interface TenantTable {
@@ -25,7 +33,40 @@ interface AgentTable {
   state: string
   generation: number
   approved: number
+  version: string | null
+  labels: string
+  metadata: string
+  owner: string
   createdAt: number
+  updatedAt: number
+  lastSeenAt: number | null
+  /** A deleted agent keeps its row: its generation is never given again. */
+  deletedAt: number | null
+}
+
+/** The labels of `agents` once more, as for sandboxes. */
+interface AgentLabelTable {
+  tenant: string
+  agent: string
+  key: string
+  value: string
+}
+
+interface GrantTable {
+  id: string
+  tenant: string
+  agent: string
+  node: string
+  path: string
+  mode: string
+  kind: string
+  target: string
+  allowed: string
+  blocked: string
+  dev: string
+  ino: string
+  createdAt: number
+  createdBy: string
 }
 
 interface ApiKeyTable {
@@ -39,6 +80,11 @@ interface ApiKeyTable {
   createdAt: number
   expiresAt: number | null
   revokedAt: number | null
+  name: string
+  platform: number
+  createdBy: string
+  lastUsedAt: number | null
+  replaces: string | null
 }
 
 export interface SandboxTable {
@@ -50,9 +96,11 @@ export interface SandboxTable {
   node: string
   bootId: string
   template: string
+  image: string | null
   state: string
   labels: string
   limits: string
+  mounts: string
   ttlMs: number
   idleMs: number
   createdAt: number
@@ -94,6 +142,102 @@ export interface CommandTable {
   actor: string
   /** 0 while the record of its end is owed. */
   recorded: number
+}
+
+export interface TemplateTable {
+  tenant: string
+  name: string
+  source: string
+  spec: string
+  /** Null until it is built. */
+  image: string | null
+  createdAt: number
+}
+
+export interface SessionTable {
+  id: string
+  tenant: string
+  agent: string
+  sandbox: string
+  ownsSandbox: number
+  runtime: string
+  runtimeVersion: string
+  state: string
+  labels: string
+  ttlMs: number
+  restarts: number
+  createdAt: number
+  lastActiveAt: number
+  expiresAt: number
+  endedAt: number | null
+  endReason: string | null
+  actor: string
+  /** 0 while the record of its end is owed. */
+  recorded: number
+}
+
+export interface StepTable {
+  id: string
+  tenant: string
+  agent: string
+  sandbox: string
+  session: string
+  stepId: string
+  codeHash: string
+  status: string
+  error: string | null
+  restarted: number
+  truncated: number
+  outputBytes: number
+  maxOutputBytes: number
+  usage: string | null
+  startedAt: number
+  endedAt: number | null
+  actor: string
+  /** 0 while the record of its end is owed. */
+  recorded: number
+}
+
+/** Limits that somebody set; null is the default of the server. */
+export interface BudgetTable {
+  tenant: string
+  /** Empty: the tenant as a whole. */
+  agent: string
+  sandboxes: number | null
+  memoryBytes: number | null
+  cpuMillis: number | null
+  computeSecondsPerDay: number | null
+  microDollarsPerDay: number | null
+  updatedAt: number
+}
+
+/** What a sandbox holds of the budgets of its agent and tenant, and of its node. */
+export interface ReservationTable {
+  sandbox: string
+  id: string
+  tenant: string
+  agent: string
+  node: string
+  memoryBytes: number
+  cpuMillis: number
+  /** Null once it is committed. */
+  expiresAt: number | null
+}
+
+/** The ledger. `key` is unique in its source, so that nothing is counted twice. */
+export interface UsageFactTable {
+  source: string
+  key: string
+  tenant: string
+  agent: string
+  sandbox: string
+  /** In UTC, as 2026-01-31. */
+  day: string
+  wallMs: number
+  cpuMs: number
+  computeMs: number
+  microDollars: number
+  at: number
 }
 
 interface NodeTable {

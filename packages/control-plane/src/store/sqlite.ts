@@ -11,10 +11,13 @@ import type { StoreFault } from './fault.ts'
 export function openSqlite(path: string): {
   readonly dialect: Dialect
   readonly faultOf: (error: unknown) => StoreFault
+  /** Whether a commit waits for the disk. Only who holds the connection may change it. */
+  readonly setDurable: (isDurable: boolean) => void
 } {
   const database = new DatabaseSync(path)
   for (const pragma of PRAGMAS) database.exec(pragma)
-  return { dialect: new SqliteDialect({ database: adapt(database) }), faultOf }
+  const setDurable = (isDurable: boolean) => database.exec(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`)
+  return { dialect: new SqliteDialect({ database: adapt(database) }), faultOf, setDurable }
 }
 
 const PRAGMAS = [

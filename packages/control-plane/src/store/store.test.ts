@@ -1,5 +1,6 @@
 import { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { defaultAgent } from '../identity/first-start.ts'
 import { insertAgentIfAbsent } from './agents.ts'
 import { findAuditHead, putAuditHead } from './audit-heads.ts'
 import { endCommand, findCommand, insertCommand, type StoredCommand } from './commands.ts'
@@ -35,15 +36,7 @@ for (const dialect of DIALECTS)
       store = await openStore(place)
       await store.transaction(async (db) => {
         await insertTenantIfAbsent(db, { id: 'default', createdAt: 1 })
-        for (const id of ['a', 'b'])
-          await insertAgentIfAbsent(db, {
-            tenant: 'default',
-            id,
-            state: 'idle',
-            generation: 0,
-            approved: true,
-            createdAt: 1,
-          })
+        for (const id of ['a', 'b']) await insertAgentIfAbsent(db, { ...defaultAgent('default', 1), id })
       })
     })
 
@@ -53,7 +46,10 @@ for (const dialect of DIALECTS)
       it('goes up and down and up again', async () => {
         const other = await stores.make()
         const tables = () => stores.tables(other)
-        const all = ['agents', 'api_keys', 'audit_heads', 'commands', 'nodes', 'sandbox_labels', 'sandboxes', 'tenants']
+        const all =
+          'agent_labels agents api_keys audit_heads budgets commands grants nodes reservations sandbox_labels sandboxes sessions steps templates tenants usage_facts'.split(
+            ' ',
+          )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
         await migrate(db, 'latest')
         expect(await tables()).toEqual(all)
@@ -246,6 +242,7 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     node: 'here',
     bootId: 'boot',
     template: 'base',
+    image: null,
     state: 'active',
     labels: {},
     limits: { memoryBytes: 67_108_864, cpus: 0.5, pids: 16, diskBytes: 16_777_216 },
@@ -258,6 +255,7 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     endedAt: null,
     endReason: null,
     error: null,
+    mounts: [],
     isolation: null,
     actor: 'key:x',
     recorded: false,

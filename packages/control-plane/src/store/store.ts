@@ -17,6 +17,13 @@ const BUSY_PAUSE_MS = 50
 /** No further try begins after this. */
 const BUSY_MS = 5_000
 
+interface StoreOptions {
+  readonly isShared: boolean
+  readonly faultOf: (error: unknown) => StoreFault
+  /** Of a file of this node alone; a PostgreSQL decides by itself. */
+  readonly setDurable?: (isDurable: boolean) => void
+}
+
 /**
  * The rows of the control plane; no other process opens it. Work that finds the database locked or its connection broken
  * is tried again here, and nowhere else, for a few seconds: so a callback may run more than once, even after it was
@@ -27,14 +34,13 @@ export class Store {
   readonly isShared: boolean
   readonly #db: Kysely<Tables>
   readonly #faultOf: (error: unknown) => StoreFault
+  readonly #setDurable: ((isDurable: boolean) => void) | undefined
 
-  constructor(
-    db: Kysely<Tables>,
-    options: { readonly isShared: boolean; readonly faultOf: (error: unknown) => StoreFault },
-  ) {
+  constructor(db: Kysely<Tables>, options: StoreOptions) {
     this.#db = db
     this.isShared = options.isShared
     this.#faultOf = options.faultOf
+    this.#setDurable = options.setDurable
   }
 
   async query<T>(work: (db: Queries) => Promise<T>): Promise<T> {
@@ -44,6 +50,25 @@ export class Store {
   /** All or nothing, and durable once it resolves. Transactions run one after another. */
   async transaction<T>(work: (db: Queries) => Promise<T>): Promise<T> {
     return this.#patiently(() => this.#db.transaction().execute(work))
+  }
+
+  /**
+   * For one write, and reads before it that nothing comes between: it survives the death of this process, and need not
+   * survive that of the host. For what the host takes along anyway.
+   */
+  async quick<T>(work: (db: Queries) => Promise<T>): Promise<T> {
+    const setDurable = this.#setDurable
+    if (!setDurable) return this.transaction(work)
+    return this.#patiently(() =>
+      this.#db.connection().execute(async (db) => {
+        setDurable(false)
+        try {
+          return await work(db)
+        } finally {
+          setDurable(true)
+        }
+      }),
+    )
   }
 
   /** A unique index refused the row. */
@@ -78,10 +103,10 @@ export async function openStore(place: StorePlace): Promise<Store> {
 }
 
 async function openFile(path: string): Promise<Store> {
-  const { dialect, faultOf } = openSqlite(path)
+  const { dialect, ...options } = openSqlite(path)
   const db = new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] })
   await migrate(db, 'latest')
-  return new Store(db, { isShared: false, faultOf })
+  return new Store(db, { isShared: false, ...options })
 }
 
 async function openShared(url: string): Promise<Store> {

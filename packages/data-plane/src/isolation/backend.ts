@@ -1,4 +1,6 @@
-import type { EffectiveIsolation, Limits } from '@airlock/contract'
+import type { EffectiveIsolation, Limits, PermitMount } from '@airlock/contract'
+import type { HostPaths } from './host-paths.ts'
+import type { Images } from './images.ts'
 
 /**
  * Runs sandboxes on this host: the only place that knows namespaces, cgroups and mounts.
@@ -24,12 +26,16 @@ export interface IsolationBackend {
   readonly name: string
   /** What this backend can enforce here, now, found by trying. Admission refuses what is not in it. */
   readonly capabilities: Capabilities
+  /** What sandboxes can stand on. */
+  readonly images: Images
+  /** What of this host may be granted. */
+  readonly hostPaths: HostPaths
 
   /**
    * Starts the guest inside a fresh sandbox and returns once its first process runs; the guest dials the socket in
    * `spec.controlDir` when it is up. Fails closed.
    */
-  start(spec: SandboxSpec, signal: AbortSignal): Promise<RunningSandbox>
+  start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox>
 
   /** The sandbox if it still runs: after a restart of ours, or to look whether it died. Never starts anything. */
   adopt(id: string): Promise<RunningSandbox | undefined>
@@ -40,6 +46,9 @@ export interface IsolationBackend {
 
   /** Read from the kernel, outside: what the sandbox says about itself does not count. Undefined when it is gone. */
   stats(id: string): Promise<SandboxStats | undefined>
+
+  /** What one child group, that of a command or a session, has used so far. Undefined where it cannot be told. */
+  groupUsage(id: string, child: string): Promise<GroupUsage | undefined>
 
   /**
    * Ends the sandbox: freeze, kill, thaw, until its groups are empty and removed; then mounts, disk and directories.
@@ -54,10 +63,16 @@ export interface IsolationBackend {
 export interface SandboxSpec {
   readonly id: string
   readonly limits: Limits
-  readonly template: string
+  /** `host`, or the name of an image; one that is not there is `template_failed`. */
+  readonly image: string
   readonly tier: 'standard' | 'strict'
   /** Host directory that holds the guest's control socket; bound read-only where only the guest can enter. */
   readonly controlDir: string
+  /**
+   * What of the host is seen inside: exactly what these say, checked once more when it is mounted. What is there no longer,
+   * is another than what was granted, or may not be granted is `grant_refused`.
+   */
+  readonly mounts: readonly PermitMount[]
 }
 
 export interface RunningSandbox {
@@ -65,6 +80,11 @@ export interface RunningSandbox {
   /** The first process inside, as the host sees it. A pid alone may be reused: both must match. */
   readonly init: { readonly pid: number; readonly startTime: string }
   readonly isolation: EffectiveIsolation
+}
+
+export interface StartedSandbox extends RunningSandbox {
+  /** What it stands on, by a name that says what is in it. */
+  readonly image: string
 }
 
 export interface SandboxStats {
@@ -75,6 +95,13 @@ export interface SandboxStats {
   readonly oomKills: number | null
 }
 
+export interface GroupUsage {
+  readonly cpuMs: number | null
+  readonly memoryPeakBytes: number | null
+  /** Counted for all of user code together: true of the group only as long as nothing else ran in the sandbox. */
+  readonly isWhole: boolean
+}
+
 export interface Capabilities {
   readonly tiers: readonly ('standard' | 'strict')[]
   readonly network: 'none' | 'policy-only'
@@ -82,4 +109,6 @@ export interface Capabilities {
   readonly separateGuestUid: boolean
   readonly limits: readonly ('memory' | 'swap' | 'pids' | 'cpu' | 'disk')[]
   readonly cgroup: 'v1' | 'v2' | 'hybrid'
+  /** `idmap`: owners on the host can be somebody else inside. Without it nothing of the host is mounted for writing. */
+  readonly mounts: readonly 'idmap'[]
 }

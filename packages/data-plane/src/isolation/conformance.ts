@@ -388,7 +388,7 @@ except socket.gaierror:
       'ls /; for d in / /usr /etc /opt/airlock /home; do touch $d/x 2>/dev/null && echo $d; done; true',
     )
     const merged = ['bin', 'lib', 'lib32', 'lib64', 'libx32', 'sbin'].filter((dir) => existsSync(`/${dir}`))
-    const own = ['dev', 'etc', 'home', 'opt', 'proc', 'run', 'tmp', 'usr', 'var', 'workspace']
+    const own = ['dev', 'etc', 'grants', 'home', 'opt', 'proc', 'run', 'tmp', 'usr', 'var', 'workspace']
     expect(stdout.trim().split('\n').sort()).toEqual([...merged, ...own].sort())
   })
 
@@ -402,7 +402,7 @@ except socket.gaierror:
       // Devices, and what is hidden behind one.
       .filter(([, at]) => !/^\/dev\/(?:null|zero|full|random|urandom|tty)$|^\/proc\//u.test(at ?? ''))
     expect(writable.map(([, at]) => at).toSorted(byText)).toEqual(
-      ['/dev', '/dev/pts', '/dev/shm', '/home/user', '/run', '/run/guest', '/tmp', '/workspace'].sort(),
+      ['/dev', '/dev/pts', '/dev/shm', '/home/user', '/run', '/run/guest', '/run/steps', '/tmp', '/workspace'].sort(),
     )
     expect(writable.filter(([, , , options]) => !options?.split(',').includes('nosuid'))).toEqual([])
     const needNodev = writable.filter(([, at]) => at !== '/dev' && at !== '/dev/pts')
@@ -433,7 +433,17 @@ except socket.gaierror:
       'HOME',
       'LANG',
       'LOGNAME',
+      'NPM_CONFIG_AUDIT',
+      'NPM_CONFIG_FETCH_RETRIES',
+      'NPM_CONFIG_FUND',
+      'NPM_CONFIG_PREFIX',
+      'NPM_CONFIG_UPDATE_NOTIFIER',
       'PATH',
+      'PIP_BREAK_SYSTEM_PACKAGES',
+      'PIP_DISABLE_PIP_VERSION_CHECK',
+      'PIP_NO_INPUT',
+      'PIP_RETRIES',
+      'PYTHONUSERBASE',
       'SHELL',
       'TMPDIR',
       'USER',

@@ -41,7 +41,7 @@ export async function trySandbox(trial: SandboxTrial): Promise<{ readonly runtim
     const signal = AbortSignal.timeout(LIMIT_MS)
     const before = performance.now()
     const guest = once(server, 'connection', { signal })
-    await backend.start({ id, limits: LIMITS, template: 'base', tier: 'standard', controlDir }, signal)
+    await backend.start({ id, limits: LIMITS, image: 'host', tier: 'standard', controlDir, mounts: [] }, signal)
     const socket: Socket = (await guest)[0]
     const startMs = Math.round(performance.now() - before)
     await runTrue(socket, signal)

@@ -13,6 +13,7 @@ let directory: string
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'al-permits-'))
+  await writeFile(join(directory, 'node'), 'here')
   await writeFile(join(directory, 'permit.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
 })
 
@@ -31,7 +32,9 @@ it('claims nothing for a permit that is not ours', async () => {
   const forged = signPermit(somePermit(), generateKeyPairSync('ed25519').privateKey)
   await expect(desk().redeem(forged)).rejects.toMatchObject({ code: 'permit_rejected' })
   await expect(desk().redeem('not.a.permit')).rejects.toMatchObject({ code: 'permit_rejected' })
-  expect(await readdir(directory)).toEqual(['permit.pub'])
+  const elsewhere = signPermit({ ...somePermit(), node: 'there' }, privateKey)
+  await expect(desk().redeem(elsewhere)).rejects.toMatchObject({ message: 'The permit is for another node.' })
+  expect((await readdir(directory)).toSorted()).toEqual(['node', 'permit.pub'])
 })
 
 it('lets exactly one of many at once have it', async () => {
@@ -56,10 +59,12 @@ function somePermit(): Permit {
   return {
     permitId: 'pmt_1',
     sandbox: newId('sbx', 1).replace(/.{16}$/, '0'.repeat(16)),
+    node: 'here',
     tenant: 'default',
     agent: 'default',
     generation: 1,
     template: 'base',
+    image: 'host',
     tier: 'standard',
     limits: {
       memoryBytes: DEFAULTS.memoryBytes.default,
@@ -68,6 +73,11 @@ function somePermit(): Permit {
       diskBytes: DEFAULTS.diskBytes.default,
     },
     env: {},
+    mounts: [],
+    doors: [],
+    conditions: {},
+    policyVersion: null,
+    reservation: 'rsv_1',
     expiresAt: NOW + 60_000,
     endsAt: NOW + 3_600_000,
   }

@@ -10,19 +10,23 @@ const SWEEP_EVERY_MS = 60_000
 /** Checks permits and lets each be used once. A claim is a directory, so that it survives kill -9. */
 export class PermitDesk {
   readonly #keyFile: string
+  readonly #nodeFile: string
   readonly #claims: string
   readonly #clock: Clock
   #sweptAt = -Infinity
 
   constructor(options: { publicDir: string; stateDir: string; clock: Clock }) {
     this.#keyFile = join(options.publicDir, 'permit.pub')
+    this.#nodeFile = join(options.publicDir, 'node')
     this.#claims = join(options.stateDir, 'permits')
     this.#clock = options.clock
   }
 
-  /** Fails closed: forged, expired or used before is `permit_rejected`. */
+  /** Fails closed: forged, expired, of another node or used before is `permit_rejected`. */
   async redeem(token: string): Promise<Permit> {
     const permit = verifyPermit(token, createPublicKey(await readFile(this.#keyFile)), this.#clock.now())
+    if (permit.node !== (await readFile(this.#nodeFile, 'utf8')))
+      throw new AirlockError('permit_rejected', 'The permit is for another node.')
     await this.#forgetExpired()
     await mkdir(this.#claims, { recursive: true })
     await mkdir(join(this.#claims, permit.permitId)).catch((cause: NodeJS.ErrnoException) => {

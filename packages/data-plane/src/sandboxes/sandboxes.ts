@@ -2,10 +2,15 @@ import type { AuditSink } from '@airlock/audit'
 import {
   AirlockError,
   type Failpoint,
+  type FoundPath,
   isAirlockError,
+  type LookAtPathRequest,
   type NodeCommand,
   type NodeCommandSpec,
   type NodeSandbox,
+  type NodeSession,
+  type NodeSessionSpec,
+  type NodeUsages,
   type Permit,
   type StartedSandbox,
   type StoppedSandbox,
@@ -41,6 +46,8 @@ interface Entry {
   readonly link: GuestLink
   readonly starting: AbortController
   state: NodeSandbox['state']
+  /** What it stands on, once it does. */
+  image: string | null
   lostReason: NodeSandbox['lostReason']
 }
 
@@ -64,9 +71,9 @@ export class Sandboxes {
       const undo = new Cleanup()
       undo.add('entry', () => void this.#entries.delete(id))
       try {
-        const isolation = await this.#startInTurn(entry, undo)
+        const { image, isolation } = await this.#startInTurn(entry, undo)
         undo.release()
-        return { id, isolation }
+        return { id, image, isolation }
       } catch (cause) {
         for (const failure of await undo.run())
           this.#options.log.error('start left something behind', { sandbox: id, ...failure })
@@ -104,6 +111,23 @@ export class Sandboxes {
     }))
   }
 
+  async lookAtPath(asked: LookAtPathRequest): Promise<FoundPath> {
+    return this.#options.backend.hostPaths.look(asked)
+  }
+
+  /** What running sandboxes have used so far, read outside; null where that cannot be told. */
+  async usages(): Promise<NodeUsages['usages']> {
+    const running = [...this.#entries].filter(([, entry]) => entry.state === 'running')
+    return Promise.all(
+      running.map(async ([id]) => ({ id, cpuMs: (await this.#options.backend.stats(id))?.cpuMs ?? null })),
+    )
+  }
+
+  /** Images that something stands on, or is about to. */
+  imagesInUse(): ReadonlySet<string> {
+    return new Set([...this.#entries.values()].flatMap(({ image, permit }) => [image ?? permit.image, permit.image]))
+  }
+
   /** The way into a running sandbox. */
   link(id: string): GuestLink {
     const entry = this.#entries.get(id)
@@ -117,6 +141,12 @@ export class Sandboxes {
   async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
     const env = { ...this.#entries.get(id)?.permit.env, ...spec.env }
     return this.link(id).run({ ...spec, env })
+  }
+
+  /** Starts an interpreter with the same environment under its own. */
+  async openSession(id: string, spec: NodeSessionSpec): Promise<NodeSession> {
+    const env = { ...this.#entries.get(id)?.permit.env, ...spec.env }
+    return this.link(id).openSession({ ...spec, env })
   }
 
   /**
@@ -146,7 +176,9 @@ export class Sandboxes {
 
   async #redeem(token: string): Promise<Permit> {
     try {
-      return await this.#options.permits.redeem(token)
+      const permit = await this.#options.permits.redeem(token)
+      this.#assertCurrent(permit)
+      return permit
     } catch (cause) {
       const { code, message } = toAirlockError(cause)
       this.#options.audit.note({
@@ -160,6 +192,13 @@ export class Sandboxes {
     }
   }
 
+  /** Whoever was fenced off by a newer generation of its agent starts nothing beside it. */
+  #assertCurrent(permit: Permit): void {
+    for (const { permit: other } of this.#entries.values())
+      if (other.tenant === permit.tenant && other.agent === permit.agent && other.generation > permit.generation)
+        throw new AirlockError('permit_rejected', 'The permit is of an old generation of its agent.')
+  }
+
   #enter(permit: Permit): { id: string; entry: Entry } {
     const id = permit.sandbox
     const { backend, capacity } = this.#options
@@ -167,18 +206,21 @@ export class Sandboxes {
     if (this.#entries.size >= capacity) throw new AirlockError('capacity_exhausted', undefined, { retryAfterS: 5 })
     if (!backend.capabilities.tiers.includes(permit.tier))
       throw new AirlockError('isolation_unavailable', `This node has no ${permit.tier} tier.`)
+    if (permit.mounts.some(({ mode }) => mode === 'rw') && !backend.capabilities.mounts.includes('idmap'))
+      throw new AirlockError('isolation_unavailable', 'This node cannot mount anything for writing.')
     const entry: Entry = {
       permit,
       link: this.#newLink(id),
       starting: new AbortController(),
       state: 'starting',
+      image: null,
       lostReason: null,
     }
     this.#entries.set(id, entry)
     return { id, entry }
   }
 
-  async #startInTurn(entry: Entry, undo: Cleanup): Promise<StartedSandbox['isolation']> {
+  async #startInTurn(entry: Entry, undo: Cleanup): Promise<Omit<StartedSandbox, 'id'>> {
     const { backend, failpoint, bootId, audit } = this.#options
     const { permit, link } = entry
     const id = permit.sandbox
@@ -188,23 +230,30 @@ export class Sandboxes {
     undo.add('sandbox', () => backend.stop(id))
     undo.add('link', () => link.close())
     await mkdir(this.#stateDir(id), { recursive: true, mode: 0o700 })
-    await writeState(this.#stateDir(id), { permit, bootId, isolation: null })
+    await writeState(this.#stateDir(id), { permit, bootId, isolation: null, image: null })
     await failpoint('create.state-written')
     await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
     await link.listen()
-    const { limits, template, tier } = permit
-    const { isolation } = await backend.start({ id, limits, template, tier, controlDir: this.#controlDir(id) }, signal)
+    const { limits, tier, mounts } = permit
+    const spec = { id, limits, image: permit.image, tier, mounts, controlDir: this.#controlDir(id) }
+    const { isolation, image } = await backend.start(spec, signal)
     throwOnWeakIsolation(isolation)
     await this.#waitForGuest(id, link, signal)
     await failpoint('create.guest-attached')
-    const what = { sandbox: id, point: 'isolation.start', status: 'done', payload: { isolation } } as const
+    const what = {
+      sandbox: id,
+      point: 'isolation.start',
+      status: 'done',
+      payload: { isolation, image, mounts },
+    } as const
     // Both must be on disk before anybody is told; neither needs the other.
     await Promise.all([
-      writeState(this.#stateDir(id), { permit, bootId, isolation }),
+      writeState(this.#stateDir(id), { permit, bootId, isolation, image }),
       audit.require({ ...who(entry), ...what }),
     ])
     entry.state = 'running'
-    return isolation
+    entry.image = image
+    return { image, isolation }
   }
 
   /** A guest that died will never attach: that is noticed at once, not at the end of the time it has. */
@@ -234,6 +283,7 @@ export class Sandboxes {
       link,
       starting: new AbortController(),
       state: 'running',
+      image: state.image,
       lostReason: null,
     }
     this.#entries.set(id, entry)
@@ -244,7 +294,7 @@ export class Sandboxes {
   }
 
   #newLink(id: string): GuestLink {
-    const { clock, log, failpoint } = this.#options
+    const { clock, log, failpoint, backend } = this.#options
     return new GuestLink({
       sandbox: id,
       controlDir: this.#controlDir(id),
@@ -252,6 +302,7 @@ export class Sandboxes {
       clock,
       log,
       failpoint,
+      usageOf: async (session) => (await backend.groupUsage(id, session)) ?? null,
       onOverdue: (command) => {
         log.error('the guest did not end a command in time', { sandbox: id, command })
         void this.#endFromOutside(id, 'guest_lost')

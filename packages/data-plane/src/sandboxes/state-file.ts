@@ -5,10 +5,22 @@ import { z } from 'zod'
 
 /** What the data plane must still know about a sandbox after kill -9. */
 const sandboxState = z.strictObject({
-  permit,
+  // Sandboxes that were started before permits named an image stand on the host, and have nothing mounted. What is checked only
+  // when a permit is used need not be known of them.
+  permit: permit.extend({
+    image: permit.shape.image.default('host'),
+    mounts: permit.shape.mounts.default([]),
+    node: permit.shape.node.default('unknown'),
+    doors: permit.shape.doors.default([]),
+    conditions: permit.shape.conditions.default({}),
+    policyVersion: permit.shape.policyVersion.default(null),
+    reservation: permit.shape.reservation.default('rsv_0'),
+  }),
   bootId: z.string(),
   /** Null until the guest attached: a start that was cut off. */
   isolation: effectiveIsolation.nullable(),
+  /** What it stands on, once it does. */
+  image: z.string().nullable().default(null),
 })
 export type SandboxState = z.infer<typeof sandboxState>
 

@@ -1,8 +1,7 @@
 import { AirlockError, describeIssues, toAirlockError } from '@airlock/contract'
 import type { Log } from '@airlock/std'
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 
 const MAX_JSON_BYTES = 4 * 1024 * 1024
@@ -40,7 +39,20 @@ export async function send(response: ServerResponse, answer: Answer): Promise<vo
     'content-type': 'application/octet-stream',
     ...(answer.size === undefined ? {} : { 'x-size': String(answer.size) }),
   })
-  await pipeline(Readable.from(answer.bytes, { objectMode: false }), response)
+  // That it was accepted is an answer, however long the first byte takes.
+  response.flushHeaders()
+  for await (const chunk of answer.bytes) if (!response.write(chunk)) await drained(response)
+  response.end()
+}
+
+/** A caller who hung up reads no more; the source was told so by its signal. */
+async function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return
+  const over = new AbortController()
+  const either = ['drain', 'close'].map((event) => once(response, event, { signal: over.signal }))
+  await Promise.race(either).finally(() => over.abort())
+  // The one that lost is aborted.
+  await Promise.allSettled(either)
 }
 
 /** An error after the first byte cannot be told any more: the connection breaks, and the reader sees that. */

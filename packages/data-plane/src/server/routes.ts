@@ -2,7 +2,10 @@ import {
   AirlockError,
   type DataPlaneHealth,
   fileOperation,
+  lookAtPathRequest,
   nodeCommandSpec,
+  nodeSessionSpec,
+  nodeStepSpec,
   signalRequest,
   startSandboxRequest,
 } from '@airlock/contract'
@@ -17,6 +20,8 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
   const done: Answer = { json: {} }
   return new Map<string, Handler>([
     ['GET /health', async () => ({ json: health })],
+    ...hostRoutes(sandboxes),
+    ['GET /usage', async () => ({ json: { usages: await sandboxes.usages() } })],
     ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
     [
       'POST /sandboxes',
@@ -26,7 +31,11 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
     ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: link(call).list() } })],
     [
       'POST /sandboxes/:id/commands',
-      async (call) => ({ json: await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
+      async (call) => {
+        const command = await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec))
+        if (call.query.get('follow') !== 'true') return { json: command }
+        return { bytes: link(call).output(command.id, { from: 0, signal: call.signal }) }
+      },
     ],
     ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: link(call).get(param(call, 'command')) })],
     [
@@ -35,7 +44,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
     ],
     [
       'GET /sandboxes/:id/commands/:command/output',
-      async (call) => ({ bytes: link(call).output(param(call, 'command'), offset(call), call.signal) }),
+      async (call) => ({ bytes: link(call).output(param(call, 'command'), outputAsked(call)) }),
     ],
     [
       'POST /sandboxes/:id/commands/:command/signal',
@@ -51,6 +60,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
         return done
       },
     ],
+    ...sessionRoutes(sandboxes),
     ['GET /sandboxes/:id/files', async (call) => link(call).readFile(queried(call, 'path'), call.signal)],
     [
       'PUT /sandboxes/:id/files',
@@ -66,6 +76,54 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
   ])
 }
 
+function hostRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  return [
+    [
+      'POST /paths/look',
+      async (call) => ({ json: await sandboxes.lookAtPath(await readJson(call, lookAtPathRequest)) }),
+    ],
+  ]
+}
+
+function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  const link = (call: Call) => sandboxes.link(param(call, 'id'))
+  const session = (call: Call) => param(call, 'session')
+  return [
+    [
+      'POST /sandboxes/:id/sessions',
+      async (call) => ({ json: await sandboxes.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)) }),
+    ],
+    ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).listSessions() } })],
+    [
+      'POST /sandboxes/:id/sessions/:session/interrupt',
+      async (call) => {
+        await link(call).interruptSession(session(call))
+        return { json: {} }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/sessions/:session/restart',
+      async (call) => ({ json: await link(call).restartSession(session(call)) }),
+    ],
+    [
+      'DELETE /sandboxes/:id/sessions/:session',
+      async (call) => {
+        await link(call).closeSession(session(call))
+        return { json: {} }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/sessions/:session/steps',
+      async (call) => {
+        const guest = link(call)
+        const step = await guest.step(session(call), await readJson(call, nodeStepSpec))
+        if (call.query.get('follow') !== 'true') return { json: step }
+        return { bytes: guest.output(step.id, { from: 0, signal: call.signal }) }
+      },
+    ],
+  ]
+}
+
 function param(call: Call, name: string): string {
   return call.params[name] ?? ''
 }
@@ -76,8 +134,8 @@ function queried(call: Call, name: string): string {
   return value
 }
 
-function offset(call: Call): number {
+function outputAsked(call: Call) {
   const from = Number(call.query.get('from') ?? 0)
   if (!Number.isSafeInteger(from) || from < 0) throw new AirlockError('invalid_request', 'from must be a whole number')
-  return from
+  return { from, isRichWhole: call.query.get('rich') === 'whole', signal: call.signal }
 }

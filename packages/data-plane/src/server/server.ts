@@ -2,12 +2,15 @@ import { AirlockError, type DataPlaneHealth } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { send, sendError } from './http.ts'
+import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler } from './routes.ts'
 
 interface ListenOptions {
   readonly sandboxes: Sandboxes
+  readonly images: NodeImageDesk
   readonly health: DataPlaneHealth
   readonly socket: string
   readonly socketUid: number | null
@@ -16,7 +19,7 @@ interface ListenOptions {
 
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
-  const routes = createRoutes(options.sandboxes, options.health)
+  const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
   const server = createServer({ requestTimeout: 0, headersTimeout: 10_000 }, (request, response) => {
     answer(routes, request, response).catch((error: unknown) => {
       // Nobody listens any more to what went wrong, and that is most likely why it did.

@@ -1,12 +1,12 @@
-import { type AirlockError, type NodeCommand, type NodeCommandSpec } from '@airlock/contract'
+import { type AirlockError, type NodeCommand, type NodeCommandSpec, type ResourceUsage } from '@airlock/contract'
 import { CHUNK_BYTES, FrameError, type GuestCommandEnd, STREAM } from '@airlock/contract/guest'
 import { KeyedLock } from '@airlock/std'
 import type { DataFrame } from './guest-connection.ts'
 import { Notice } from './notice.ts'
 import type { SendWindow } from './send-window.ts'
-import type { CommandMeta, Output, Spool, SpooledCommand } from './spool.ts'
+import type { CommandMeta, GroupUsage, Output, Spool, SpooledCommand } from './spool.ts'
 
-/** What the host knows of one command. It believes the guest about exit and output, within the bounds of the caller. */
+/** What the host knows of one command or step. It believes the guest about exit and output, within the bounds of the caller. */
 export class CommandRecord {
   /** Something below changed. */
   readonly changed = new Notice()
@@ -39,6 +39,16 @@ export class CommandRecord {
 
   get channel(): number {
     return this.#meta.channel
+  }
+
+  /** Of a step: the session that it runs in. */
+  get session(): string | undefined {
+    return this.#meta.session
+  }
+
+  /** What the session had used when the step's turn came; undefined while it waits. */
+  get before(): GroupUsage | null | undefined {
+    return this.#meta.before
   }
 
   get stdinSource(): NodeCommandSpec['stdin'] {
@@ -77,7 +87,7 @@ export class CommandRecord {
 
   /** Takes output; bytes that came before are skipped, bytes beyond the caller's cap are dropped. */
   stage(frame: DataFrame): void {
-    if (frame.stream !== STREAM.stdout && frame.stream !== STREAM.stderr) throw new FrameError('output of no stream')
+    if (!this.#mayUse(frame.stream)) throw new FrameError('output of no stream')
     if (frame.offset > this.#received) throw new FrameError('output with a gap')
     const fresh = frame.bytes.subarray(this.#received - frame.offset)
     if (fresh.length === 0 || this.#meta.complete) return
@@ -101,9 +111,15 @@ export class CommandRecord {
     return this.#received
   }
 
-  exited(end: GuestCommandEnd, endedAt: number): void {
-    const { exitCode, signal, timedOut } = end
-    this.#update({ state: 'exited', exitCode, signal, timedOut, endedAt })
+  /** The step's turn has come: its time and its use count from here. */
+  begin(startedAt: number, before: GroupUsage | null): void {
+    this.#meta = { ...this.#meta, before, command: { ...this.#meta.command, startedAt } }
+  }
+
+  exited(end: GuestCommandEnd, endedAt: number, usage: ResourceUsage | null): void {
+    const { exitCode, signal, timedOut, restarted = false } = end
+    const ofStep = this.session === undefined ? {} : { restarted, usage }
+    this.#update({ state: 'exited', exitCode, signal, timedOut, endedAt, ...ofStep })
   }
 
   closed(truncated: boolean): void {
@@ -129,6 +145,11 @@ export class CommandRecord {
     if (this.#failure) throw this.#failure
     await this.changed.wait(signal)
     if (this.#failure && !this.isComplete) throw this.#failure
+  }
+
+  #mayUse(stream: number): boolean {
+    if (stream === STREAM.rich) return this.session !== undefined
+    return stream === STREAM.stdout || stream === STREAM.stderr
   }
 
   #keep(stream: number, bytes: Buffer): void {

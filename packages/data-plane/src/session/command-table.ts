@@ -1,13 +1,22 @@
-import { AirlockError, BOUNDS, type Failpoint, type NodeCommandSpec } from '@airlock/contract'
+import { AirlockError, BOUNDS, type Failpoint, type NodeCommandSpec, type ResourceUsage } from '@airlock/contract'
 import { FrameError, type GuestCommandState } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
 import { CommandRecord } from './command-record.ts'
 import type { ChannelMessage, DataFrame } from './guest-connection.ts'
 import { SendWindow } from './send-window.ts'
-import { Spool } from './spool.ts'
+import { type GroupUsage, Spool, type SpooledCommand } from './spool.ts'
 
 /** How much longer than its own deadline a command may live before somebody outside ends it. */
 const OVERDUE_MS = 5000
+/** A step is first interrupted, then killed, and its interpreter started anew. */
+const STEP_OVERDUE_MS = 30_000
+
+/** What the table must know of a command or a step. */
+export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputBytes' | 'stdin'> {
+  readonly id: string
+  /** Of a step: the session in which it takes its turn. */
+  readonly session?: string
+}
 
 export interface CommandTableOptions {
   readonly spoolDir: string
@@ -16,13 +25,15 @@ export interface CommandTableOptions {
   readonly failpoint: Failpoint
   /** A command that outlived its deadline: its guest does not keep it, so the sandbox cannot be trusted to. */
   onOverdue(commandId: string): void
+  /** What the group of a session has used, read outside; null where it cannot be told. */
+  usageOf(session: string): Promise<GroupUsage | null>
   put(data: { readonly channel: number; readonly offset: number; readonly bytes: Buffer }): void
   acknowledge(channel: number, offset: number): void
   /** The guest need not remember it any longer. */
   forget(channel: number): void
 }
 
-/** The commands of one sandbox, in memory and in the spool. */
+/** The commands of one sandbox and the steps of its sessions, in memory and in the spool. */
 export class CommandTable {
   readonly spool: Spool
   readonly #options: CommandTableOptions
@@ -32,6 +43,10 @@ export class CommandTable {
   /** Asked for, not yet answered: a guest that does not know them has not lost them. */
   readonly #starting = new Set<CommandRecord>()
   readonly #dirty = new Set<CommandRecord>()
+  /** What has not ended, in the order of channels. */
+  readonly #unended = new Set<CommandRecord>()
+  /** What has, oldest first, by session; commands are nobody's. */
+  readonly #ended = new Map<string | undefined, CommandRecord[]>()
   #lastChannel = 0
 
   constructor(options: CommandTableOptions) {
@@ -40,11 +55,12 @@ export class CommandTable {
   }
 
   async load(): Promise<void> {
-    for (const spooled of await this.spool.load()) {
+    for (const spooled of byAge(await this.spool.load())) {
       const record = new CommandRecord(spooled, this.#windowOf(spooled.meta.channel, 'unknown'))
       this.#lastChannel = Math.max(this.#lastChannel, record.channel)
       this.#add(record)
     }
+    for (const { session } of this.#unended) if (session !== undefined) await this.#nextTurn(session)
   }
 
   nextChannel(): number {
@@ -66,16 +82,17 @@ export class CommandTable {
   }
 
   get runningCount(): number {
-    return this.records.filter((record) => record.isRunning).length
+    return [...this.#unended].filter((record) => record.isRunning).length
   }
 
   /** Remembers a command on disk before anybody is asked to start it. */
-  async begin(spec: NodeCommandSpec): Promise<CommandRecord> {
-    if (this.runningCount >= BOUNDS.commands) throw new AirlockError('too_many_commands')
+  async begin(spec: Begun): Promise<CommandRecord> {
+    this.#throwOnTooMany(spec.session)
     const record = this.#newRecord(spec)
     this.#starting.add(record)
     this.#add(record)
     try {
+      if (spec.session !== undefined) await this.#nextTurn(spec.session)
       await this.spool.save(record.meta)
     } catch (error) {
       await this.drop(record)
@@ -91,10 +108,12 @@ export class CommandTable {
   /** As if it had never been asked for. */
   async drop(record: CommandRecord): Promise<void> {
     this.#starting.delete(record)
+    this.#unended.delete(record)
     this.#records.delete(record.id)
     this.#byChannel.delete(record.channel)
     this.#clearOverdue(record.id)
     await this.spool.remove(record.id)
+    if (record.session !== undefined && !record.isComplete) await this.#nextTurn(record.session)
   }
 
   /** Compares with what a guest says it has; what it lost is lost. Answers what we have of the rest. */
@@ -153,9 +172,9 @@ export class CommandTable {
 
   async #exited(record: CommandRecord, { end }: Extract<ChannelMessage, { type: 'exited' }>): Promise<void> {
     if (!record.isRunning) return
-    record.exited(end, this.#options.clock.now())
+    record.exited(end, this.#options.clock.now(), await this.#usedBy(record))
     record.stdin.fail(new AirlockError('command_ended'))
-    await this.#save(record)
+    // The end of its output is at hand and is saved with it; should we die before, the guest says both again.
   }
 
   async #closed(record: CommandRecord, message: Extract<ChannelMessage, { type: 'closed' }>): Promise<void> {
@@ -163,7 +182,8 @@ export class CommandTable {
     if (!record.isComplete) {
       record.closed(message.truncated)
       await this.#finish(record)
-      await this.#options.failpoint('command.exited')
+      if (record.session === undefined) await this.#options.failpoint('command.exited')
+      else await this.#options.failpoint('step.exited')
     }
     this.#options.forget(record.channel)
   }
@@ -171,9 +191,56 @@ export class CommandTable {
   async #finish(record: CommandRecord): Promise<void> {
     this.#clearOverdue(record.id)
     await this.#save(record)
-    const ended = this.records.filter(({ isComplete }) => isComplete)
-    const byAge = ended.toSorted((a, b) => (a.command.endedAt ?? 0) - (b.command.endedAt ?? 0))
-    for (const old of byAge.slice(0, -BOUNDS.endedCommands)) await this.drop(old)
+    const ended = this.#retire(record)
+    if (record.session !== undefined) await this.#nextTurn(record.session)
+    const kept = record.session === undefined ? BOUNDS.endedCommands : BOUNDS.endedSteps
+    for (const old of ended.splice(0, Math.max(0, ended.length - kept))) await this.drop(old)
+  }
+
+  #retire(record: CommandRecord): CommandRecord[] {
+    this.#unended.delete(record)
+    const ended = this.#ended.get(record.session) ?? []
+    this.#ended.set(record.session, ended)
+    ended.push(record)
+    return ended
+  }
+
+  /** A session runs one step at a time, in the order in which they came: the first that has not ended has the turn. */
+  async #nextTurn(session: string): Promise<void> {
+    const [next] = this.#unendedOf(session)
+    if (!next || next.before !== undefined) return
+    next.begin(this.#options.clock.now(), await this.#options.usageOf(session))
+    this.#watchOverdue(next)
+  }
+
+  #unendedOf(session: string | undefined): readonly CommandRecord[] {
+    return [...this.#unended].filter((record) => record.session === session)
+  }
+
+  /** What a step used: the difference of its session's group, where nothing else was counted with it. */
+  async #usedBy(record: CommandRecord): Promise<ResourceUsage | null> {
+    const { before, session } = record
+    if (session === undefined || !before) return null
+    const after = await this.#options.usageOf(session)
+    if (!after || (after.isWhole && this.#hadCompany(record))) return null
+    const cpuMs = after.cpuMs === null || before.cpuMs === null ? null : after.cpuMs - before.cpuMs
+    // An interpreter that was started anew may be in a new group, which has used less.
+    const used = cpuMs === null ? null : Math.round(Math.max(0, cpuMs) * 1000) / 1000
+    return { cpuMs: used, memoryPeakBytes: after.memoryPeakBytes }
+  }
+
+  /** Whether anything of another session, or a command, ran while this did. */
+  #hadCompany({ session, command: { startedAt } }: CommandRecord): boolean {
+    if ([...this.#unended].some((other) => other.session !== session)) return true
+    const others = [...this.#ended].filter(([owner]) => owner !== session)
+    return others.some(([, ended]) => (ended.at(-1)?.command.endedAt ?? 0) >= startedAt)
+  }
+
+  #throwOnTooMany(session: string | undefined): void {
+    const running = this.#unendedOf(session).filter(({ isRunning }) => isRunning).length
+    if (session === undefined && running >= BOUNDS.commands) throw new AirlockError('too_many_commands')
+    // One runs, the others wait.
+    if (session !== undefined && running > BOUNDS.waitingSteps) throw new AirlockError('too_many_steps')
   }
 
   /** The end of a command is true even when our disk is full; after a restart the guest says it again. */
@@ -185,7 +252,7 @@ export class CommandTable {
     }
   }
 
-  #newRecord(spec: NodeCommandSpec): CommandRecord {
+  #newRecord(spec: Begun): CommandRecord {
     const channel = this.nextChannel()
     const command = {
       id: spec.id,
@@ -199,7 +266,8 @@ export class CommandTable {
       endedAt: null,
     } as const
     const { timeoutMs, maxOutputBytes, stdin } = spec
-    const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command }
+    const ofSession = spec.session === undefined ? {} : { session: spec.session }
+    const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }
     return new CommandRecord({ meta, outputBytes: 0, fileBytes: 0 }, this.#windowOf(channel, 'fresh'))
   }
 
@@ -211,8 +279,16 @@ export class CommandTable {
   #add(record: CommandRecord): void {
     this.#records.set(record.id, record)
     this.#byChannel.set(record.channel, record)
-    if (record.isComplete) return
-    const waitMs = Math.max(0, record.deadlineMs + OVERDUE_MS - this.#options.clock.now())
+    if (record.isComplete) return void this.#retire(record)
+    this.#unended.add(record)
+    // The time of a step that waits for its turn does not run yet.
+    const isWaiting = record.session !== undefined && record.before === undefined
+    if (!isWaiting) this.#watchOverdue(record)
+  }
+
+  #watchOverdue(record: CommandRecord): void {
+    const graceMs = record.session === undefined ? OVERDUE_MS : STEP_OVERDUE_MS
+    const waitMs = Math.max(0, record.deadlineMs + graceMs - this.#options.clock.now())
     this.#overdue.set(record.id, setTimeout(() => this.#options.onOverdue(record.id), waitMs).unref())
   }
 
@@ -220,4 +296,13 @@ export class CommandTable {
     clearTimeout(this.#overdue.get(id))
     this.#overdue.delete(id)
   }
+}
+
+/** In the order of channels, which is that of their beginnings; what has ended in that of their ends. */
+function byAge(spooled: readonly SpooledCommand[]): readonly SpooledCommand[] {
+  const ageOf = ({ meta }: SpooledCommand) => (meta.complete ? (meta.command.endedAt ?? 0) : Infinity)
+  return spooled.toSorted((a, b) => {
+    const [first, second] = [ageOf(a), ageOf(b)]
+    return first === second ? a.meta.channel - b.meta.channel : first - second
+  })
 }

@@ -26,6 +26,7 @@ describe('a link to a hostile guest', () => {
       log,
       failpoint: async () => {},
       onOverdue: () => {},
+      usageOf: async () => null,
     })
     await link.listen()
   })
@@ -122,7 +123,7 @@ describe('a link to a hostile guest', () => {
     const end = { exitCode: 0, signal: null, timedOut: false, durationMs: 1 }
     socket.write(encodeMessage({ type: 'exited', channel: 1, end }))
     socket.write(encodeMessage({ type: 'closed', channel: 1, produced: 1, truncated: false }))
-    const { stdout, command } = await collect(link.output(id, 0))
+    const { stdout, command } = await collect(link.output(id, { from: 0 }))
     expect([String(stdout), command.truncated, command.outputBytes]).toEqual(['abcabcabca', true, 10])
     expect((await stat(join(root, 'spool', `${id}.out`))).size).toBeLessThan(1000)
   })

@@ -8,8 +8,11 @@ import {
   isAirlockError,
   type NodeCommand,
   type NodeCommandSpec,
+  type NodeSession,
+  type NodeSessionSpec,
+  type NodeStepSpec,
 } from '@airlock/contract'
-import type { GuestCommandState, GuestRequest, GuestResults } from '@airlock/contract/guest'
+import { type GuestCommandState, type GuestRequest, type GuestResults, RICH_BYTES } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
 import type { CommandRecord } from './command-record.ts'
 import { CommandTable } from './command-table.ts'
@@ -17,7 +20,8 @@ import { ANSWER_MS, withinDeadline } from './deadline.ts'
 import { Download, type FileTransfer, Upload } from './file-transfer.ts'
 import { type ChannelMessage, type DataFrame, GuestConnection, type Op } from './guest-connection.ts'
 import { Notice } from './notice.ts'
-import { streamOutput } from './output-stream.ts'
+import { type OutputAsked, streamOutput } from './output-stream.ts'
+import type { GroupUsage } from './spool.ts'
 
 /** How long a guest that went away is given to come back before a request fails. */
 const REATTACH_MS = 2000
@@ -32,6 +36,8 @@ export interface GuestLinkOptions {
   readonly log: Log
   readonly failpoint: Failpoint
   onOverdue(commandId: string): void
+  /** What the group of a session has used, read outside; null where it cannot be told. */
+  usageOf(session: string): Promise<GroupUsage | null>
 }
 
 /**
@@ -54,6 +60,7 @@ export class GuestLink {
     this.#commands = new CommandTable({
       ...options,
       onOverdue: (id) => options.onOverdue(id),
+      usageOf: (session) => options.usageOf(session),
       put: (data) => this.#attached?.sendData(data),
       acknowledge: (channel, offset) => this.#attached?.send({ type: 'ack', channel, offset }),
       forget: (channel) => this.#forget(channel),
@@ -87,13 +94,38 @@ export class GuestLink {
 
   /** Starts a command. Idempotent: an id that is known is answered as it is. */
   async run(spec: NodeCommandSpec): Promise<NodeCommand> {
-    const starting = this.#starts.get(spec.id)
-    if (starting) return await starting
-    const known = this.#commands.find(spec.id)
-    if (known) return known.command
-    const start = this.#start(spec).finally(() => this.#starts.delete(spec.id))
-    this.#starts.set(spec.id, start)
-    return await start
+    return await this.#once(spec.id, () => this.#start(spec))
+  }
+
+  /** Gives code to a session, where it takes its turn; followed like a command. Idempotent in the same way. */
+  async step(session: string, spec: NodeStepSpec): Promise<NodeCommand> {
+    return await this.#once(spec.id, () => this.#startStep(session, spec))
+  }
+
+  /** Starts an interpreter. Idempotent: an id that is known is answered as it is. */
+  async openSession(session: NodeSessionSpec): Promise<NodeSession> {
+    return await this.#askSession({ op: 'session.open', session })
+  }
+
+  async listSessions(): Promise<readonly NodeSession[]> {
+    return (await this.#askSession({ op: 'session.list' })).sessions
+  }
+
+  async interruptSession(session: string): Promise<void> {
+    await this.#askSession({ op: 'session.interrupt', session })
+  }
+
+  async restartSession(session: string): Promise<NodeSession> {
+    return await this.#askSession({ op: 'session.restart', session })
+  }
+
+  /** Idempotent: one that is not there is closed. */
+  async closeSession(session: string): Promise<void> {
+    try {
+      await this.#askSession({ op: 'session.close', session })
+    } catch (error) {
+      if (!isAirlockError(error) || error.code !== 'session_not_found') throw error
+    }
   }
 
   get(id: string): NodeCommand {
@@ -112,8 +144,8 @@ export class GuestLink {
   }
 
   /** Data frames from byte `from` on, followed until the command has ended, then one message with the command. */
-  output(id: string, from: number, signal?: AbortSignal): AsyncIterable<Buffer> {
-    return streamOutput(this.#commands.get(id), this.#commands.spool, { from, signal })
+  output(id: string, asked: OutputAsked): AsyncIterable<Buffer> {
+    return streamOutput(this.#commands.get(id), this.#commands.spool, asked)
   }
 
   async signal(id: string, name: string): Promise<void> {
@@ -243,11 +275,42 @@ export class GuestLink {
     else await this.#commands.message(message)
   }
 
+  /** Those who ask for the same thing at once get the same answer. */
+  async #once(id: string, start: () => Promise<NodeCommand>): Promise<NodeCommand> {
+    const starting = this.#starts.get(id)
+    if (starting) return await starting
+    const known = this.#commands.find(id)
+    if (known) return known.command
+    const started = start().finally(() => this.#starts.delete(id))
+    this.#starts.set(id, started)
+    return await started
+  }
+
   async #start(spec: NodeCommandSpec): Promise<NodeCommand> {
     const record = await this.#commands.begin(spec)
     const stdin = spec.stdin === 'none' ? 'none' : 'open'
+    await this.#askToStart(record, { op: 'run', command: { ...spec, stdin, channel: record.channel } })
+    // A command that was asked for twice starts at the beginning all the same.
+    record.stdin.acknowledge(0)
+    await this.#options.failpoint('command.accepted')
+    void this.#feed(record)
+    return record.command
+  }
+
+  /** A guest that is not there is never asked, so nothing is left to find out about the step. */
+  async #startStep(session: string, spec: NodeStepSpec): Promise<NodeCommand> {
+    await this.#connectionSoon(undefined).catch(throwUnreachable)
+    const { id, timeoutMs } = spec
+    const maxOutputBytes = spec.maxOutputBytes + RICH_BYTES
+    const record = await this.#commands.begin({ id, timeoutMs, maxOutputBytes, stdin: 'none', session })
+    await this.#askToStart(record, { op: 'step', step: { ...spec, session, channel: record.channel } })
+    await this.#options.failpoint('step.accepted')
+    return record.command
+  }
+
+  async #askToStart(record: CommandRecord, request: Extract<GuestRequest, { op: 'run' | 'step' }>): Promise<void> {
     try {
-      await this.#ask({ op: 'run', command: { ...spec, stdin, channel: record.channel } })
+      await this.#ask(request)
     } catch (error) {
       // Without an answer it may run all the same: the guest's next hello tells.
       if (!isUnanswered(error)) await this.#commands.drop(record)
@@ -255,11 +318,11 @@ export class GuestLink {
     } finally {
       this.#commands.started(record)
     }
-    // A command that was asked for twice starts at the beginning all the same.
-    record.stdin.acknowledge(0)
-    await this.#options.failpoint('command.accepted')
-    void this.#feed(record)
-    return record.command
+  }
+
+  /** Asks for what belongs to an interpreter: a guest that does not answer is one that cannot be reached now. */
+  async #askSession<K extends Op>(request: Extract<GuestRequest, { op: K }>): Promise<GuestResults[K]> {
+    return await this.#ask(request).catch(throwUnreachable)
   }
 
   /** Gives a command the text that it was started with, from where the guest has it. */
@@ -346,7 +409,22 @@ export class GuestLink {
 }
 
 /** A second time does no more than the first. */
-const REPEATABLE: ReadonlySet<Op> = new Set<Op>(['ping', 'run', 'forget', 'file.stat', 'file.list'])
+const REPEATABLE: ReadonlySet<Op> = new Set<Op>([
+  'ping',
+  'run',
+  'step',
+  'forget',
+  'session.open',
+  'session.list',
+  'session.close',
+  'file.stat',
+  'file.list',
+])
+
+function throwUnreachable(cause: unknown): never {
+  if (!isAirlockError(cause) || !['guest_lost', 'timeout'].includes(cause.code)) throw cause
+  throw new AirlockError('runtime_unreachable', undefined, { cause })
+}
 
 function isUnanswered(error: unknown): boolean {
   return isAirlockError(error) && ['guest_lost', 'timeout', 'sandbox_ended'].includes(error.code)

@@ -1,18 +1,21 @@
 import { AirlockError } from '@airlock/contract'
-import { encodeData, encodeMessage } from '@airlock/contract/guest'
+import { encodeData, encodeMessage, STREAM } from '@airlock/contract/guest'
 import type { CommandRecord } from './command-record.ts'
 import type { Output, Spool } from './spool.ts'
+
+export interface OutputAsked {
+  readonly from: number
+  /** Rich lines from their beginning, whatever `from` says: whoever goes on in the middle of one needs all of it. */
+  readonly isRichWhole?: boolean
+  readonly signal?: AbortSignal | undefined
+}
 
 /**
  * A command's output from byte `from` on as data frames, followed live, then the ended command as one message. It is read
  * from the spool, so a slow reader costs nothing but time.
  */
-export async function* streamOutput(
-  record: CommandRecord,
-  spool: Spool,
-  options: { readonly from: number; readonly signal: AbortSignal | undefined },
-): AsyncGenerator<Buffer> {
-  const reader = await spool.openReader(record.id)
+export async function* streamOutput(record: CommandRecord, spool: Spool, options: OutputAsked): AsyncGenerator<Buffer> {
+  const reader = spool.reader(record.id)
   let offset = 0
   try {
     for (;;) {
@@ -26,12 +29,13 @@ export async function* streamOutput(
     }
     yield encodeMessage(record.command)
   } finally {
-    await reader.close()
+    reader.close()
   }
 
   /** An entry without what lies before `from`; nothing when that is all of it. */
   function* rest({ stream, bytes }: Output): Generator<Buffer> {
-    const skipped = Math.min(bytes.length, Math.max(0, options.from - offset))
+    const isWhole = options.isRichWhole === true && stream === STREAM.rich
+    const skipped = isWhole ? 0 : Math.min(bytes.length, Math.max(0, options.from - offset))
     const at = offset + skipped
     offset += bytes.length
     if (skipped < bytes.length)

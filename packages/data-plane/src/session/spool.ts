@@ -1,11 +1,22 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { closeSync, fstatSync, openSync, read, readSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { commandId, nodeCommand } from '@airlock/contract'
+import { promisify } from 'node:util'
+import { commandId, nodeCommand, sessionId, stepId } from '@airlock/contract'
 import { STREAM } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import { z } from 'zod'
 
-/** What must survive us about a command, beside its output. */
+/** What the group of a session has used so far. */
+const groupUsage = z.strictObject({
+  cpuMs: z.number().nullable(),
+  memoryPeakBytes: z.number().nullable(),
+  /** Counted for all of user code together: true of the session only as long as nothing else ran. */
+  isWhole: z.boolean(),
+})
+export type GroupUsage = z.infer<typeof groupUsage>
+
+/** What must survive us about a command or a step, beside its output. */
 const commandMeta = z.strictObject({
   channel: z.int(),
   timeoutMs: z.int(),
@@ -15,6 +26,9 @@ const commandMeta = z.strictObject({
   /** All output is in the spool: exit is not end of output. */
   complete: z.boolean(),
   command: nodeCommand,
+  /** Of a step only: whose it is, and what its session had used when its turn came. */
+  session: sessionId.optional(),
+  before: groupUsage.nullable().optional(),
 })
 export type CommandMeta = z.infer<typeof commandMeta>
 
@@ -29,12 +43,17 @@ export interface SpooledCommand {
   readonly fileBytes: number
 }
 
+const runId = z.union([commandId, stepId])
 const ENTRY_HEADER_BYTES = 5
 const READ_BYTES = 256 * 1024
+/** Up to here a call that waits is faster than the way to another thread and back, five times and more. */
+const SMALL_BYTES = 64 * 1024
+const readLater = promisify(read)
 
 /**
- * Commands of one sandbox on disk: `<id>.json` is replaced as a whole, `<id>.out` only grows, by entries of a stream
- * byte, a length and the bytes. It outlives this process, not the sandbox.
+ * Commands and steps of one sandbox on disk. `<id>.json` has a line for each state, of which the last whole one counts; that of
+ * a command, which may hold its stdin, is replaced. `<id>.out` only grows, by entries of a stream byte, a length and the bytes.
+ * It outlives this process, not the sandbox.
  */
 export class Spool {
   readonly #directory: string
@@ -52,7 +71,7 @@ export class Spool {
     const found: SpooledCommand[] = []
     for (const name of names) {
       const id = name.slice(0, name.indexOf('.'))
-      if (name === `${id}.json` && commandId.safeParse(id).success) found.push(...(await this.#loadOne(id)))
+      if (name === `${id}.json` && runId.safeParse(id).success) found.push(...(await this.#loadOne(id)))
       else if (name !== `${id}.out` || !names.has(`${id}.json`)) await rm(join(this.#directory, name), { force: true })
     }
     return found
@@ -60,20 +79,26 @@ export class Spool {
 
   async save(meta: CommandMeta): Promise<void> {
     const path = this.#path(meta.command.id, 'json')
-    await writeFile(`${path}.tmp`, JSON.stringify(meta), { mode: 0o600 })
-    await rename(`${path}.tmp`, path)
+    const text = `${JSON.stringify(meta)}\n`
+    // File systems begin to write a file when it takes the place of another, which the records then wait for.
+    if (meta.session !== undefined) return writeFileSync(path, text, { mode: 0o600, flag: 'a' })
+    if (text.length > SMALL_BYTES) await writeFile(`${path}.tmp`, text, { mode: 0o600 })
+    else writeFileSync(`${path}.tmp`, text, { mode: 0o600 })
+    renameSync(`${path}.tmp`, path)
   }
 
   async remove(id: string): Promise<void> {
-    await rm(this.#path(id, 'json'), { force: true })
-    await rm(this.#path(id, 'out'), { force: true })
+    removeFile(this.#path(id, 'json'))
+    removeFile(this.#path(id, 'out'))
   }
 
   /** Appends, and says how long the file is now. All or nothing, as far as readers are concerned. */
   async append(id: string, outputs: readonly Output[]): Promise<number> {
     const entries = outputs.flatMap(({ stream, bytes }) => [entryHeader(stream, bytes.length), bytes])
     const buffer = Buffer.concat(entries)
-    await writeFile(this.#path(id, 'out'), buffer, { flag: 'a', mode: 0o600 })
+    const options = { flag: 'a', mode: 0o600 } as const
+    if (buffer.length > SMALL_BYTES) await writeFile(this.#path(id, 'out'), buffer, options)
+    else writeFileSync(this.#path(id, 'out'), buffer, options)
     return buffer.length
   }
 
@@ -82,25 +107,25 @@ export class Spool {
     await truncate(this.#path(id, 'out'), fileBytes)
   }
 
-  async openReader(id: string): Promise<SpoolReader> {
-    return new SpoolReader(await open(this.#path(id, 'out'), 'a+', 0o600))
+  reader(id: string): SpoolReader {
+    return new SpoolReader(this.#path(id, 'out'))
   }
 
   async #loadOne(id: string): Promise<readonly SpooledCommand[]> {
-    const meta = commandMeta.safeParse(parseJson(await readFile(this.#path(id, 'json'), 'utf8')))
+    const meta = commandMeta.safeParse(parseLast(await readFile(this.#path(id, 'json'), 'utf8')))
     if (!meta.success || meta.data.command.id !== id) {
       this.#log.error('a command in the spool cannot be read and is dropped', { command: id })
       await this.remove(id)
       return []
     }
-    const reader = await this.openReader(id)
+    const reader = this.reader(id)
     try {
       let outputBytes = 0
-      for await (const { bytes } of reader.entries(await reader.fileBytes())) outputBytes += bytes.length
+      for await (const { bytes } of reader.entries(reader.fileBytes())) outputBytes += bytes.length
       await this.cut(id, reader.position)
       return [{ meta: meta.data, outputBytes, fileBytes: reader.position }]
     } finally {
-      await reader.close()
+      reader.close()
     }
   }
 
@@ -109,13 +134,14 @@ export class Spool {
   }
 }
 
-/** Reads whole entries of one output, in bounded pieces. */
+/** Reads whole entries of one output, in bounded pieces. What said nothing is never opened. */
 export class SpoolReader {
-  readonly #handle: FileHandle
+  readonly #path: string
+  #file: number | undefined
   #position = 0
 
-  constructor(handle: FileHandle) {
-    this.#handle = handle
+  constructor(path: string) {
+    this.#path = path
   }
 
   /** The end of the last whole entry that was read. */
@@ -123,8 +149,8 @@ export class SpoolReader {
     return this.#position
   }
 
-  async fileBytes(): Promise<number> {
-    return (await this.#handle.stat()).size
+  fileBytes(): number {
+    return fstatSync(this.#open()).size
   }
 
   /** The entries up to `end`, from where the last call stopped; an entry that is not whole ends it. */
@@ -143,15 +169,27 @@ export class SpoolReader {
     }
   }
 
-  async close(): Promise<void> {
-    await this.#handle.close()
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+    this.#file = undefined
   }
 
+  /** What was just written is in memory; what may have to come from the disk keeps nobody else waiting. */
   async #read(length: number): Promise<Buffer> {
-    const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(length), 0, length, this.#position)
+    const buffer = Buffer.allocUnsafe(length)
+    const file = this.#open()
+    if (length <= SMALL_BYTES) return buffer.subarray(0, readSync(file, buffer, 0, length, this.#position))
+    const { bytesRead } = await readLater(file, buffer, 0, length, this.#position)
     return buffer.subarray(0, bytesRead)
   }
+
+  #open(): number {
+    this.#file ??= openSync(this.#path, 'a+', 0o600)
+    return this.#file
+  }
 }
+
+const KNOWN_STREAMS: ReadonlySet<number> = new Set([STREAM.stdout, STREAM.stderr, STREAM.rich])
 
 function entryHeader(stream: number, length: number): Buffer {
   const header = Buffer.allocUnsafe(ENTRY_HEADER_BYTES)
@@ -164,8 +202,23 @@ function parseEntry(bytes: Buffer): Output | undefined {
   if (bytes.length < ENTRY_HEADER_BYTES) return undefined
   const stream = bytes.readUInt8(0)
   const end = ENTRY_HEADER_BYTES + bytes.readUInt32BE(1)
-  const isKnown = stream === STREAM.stdout || stream === STREAM.stderr
-  return isKnown && end <= bytes.length ? { stream, bytes: bytes.subarray(ENTRY_HEADER_BYTES, end) } : undefined
+  return KNOWN_STREAMS.has(stream) && end <= bytes.length
+    ? { stream, bytes: bytes.subarray(ENTRY_HEADER_BYTES, end) }
+    : undefined
+}
+
+function removeFile(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  }
+}
+
+/** What was being written when the disk was full or the power went is not whole: the state before it counts. */
+function parseLast(text: string): unknown {
+  const states = text.split('\n').map(parseJson)
+  return states.findLast((state) => state !== undefined)
 }
 
 function parseJson(text: string): unknown {

@@ -11,7 +11,8 @@ import type { Launcher } from './launch.ts'
 import { makeStdinPipe, type PipeEnds } from './stdin-source.ts'
 
 const RUNNING_LIMIT = 64
-const REMEMBERED_LIMIT = 1024
+/** The first message names them beside the steps of sessions, and is bounded. */
+const REMEMBERED_LIMIT = 384
 
 interface CommandsOptions {
   readonly boot: GuestBoot
@@ -38,7 +39,7 @@ export class Commands {
     this.#user = options.boot.user
     this.#outbox = options.outbox
     this.#launcher = options.launcher
-    this.#fifos = new FifoPool(options.fifoDir)
+    this.#fifos = new FifoPool(options.fifoDir, options.launcher.programs.mkfifo)
   }
 
   /** So that the first command does not wait; a failure is told to the first that needs one. */
@@ -119,7 +120,7 @@ export class Commands {
   }
 
   async #connect(spec: GuestCommandSpec): Promise<Plumbing> {
-    const stdin = spec.stdin === 'open' ? await makeStdinPipe() : undefined
+    const stdin = spec.stdin === 'open' ? await makeStdinPipe(this.#launcher.programs.sh) : undefined
     try {
       return { stdin, fifos: await this.#fifos.take(2) }
     } catch (error) {

@@ -17,12 +17,15 @@ const MODE = '0622'
 /** FIFOs for outputs of commands. Node's own pipes are sockets, which `/dev/stdout` cannot open again; a FIFO can be. */
 export class FifoPool {
   readonly #directory: string
+  readonly #mkfifo: readonly string[]
   readonly #paths: string[] = []
   #made = 0
   #refilling: Promise<void> | undefined
 
-  constructor(directory: string) {
+  /** `mkfifo`: how that program is called here. */
+  constructor(directory: string, mkfifo: readonly string[]) {
     this.#directory = directory
+    this.#mkfifo = mkfifo
   }
 
   async take(count: number): Promise<readonly string[]> {
@@ -44,7 +47,8 @@ export class FifoPool {
 
   async #make(): Promise<void> {
     const paths = Array.from({ length: SPARE }, () => join(this.#directory, `output-${this.#made++}`))
-    const child = spawn('/usr/bin/mkfifo', ['-m', MODE, '--', ...paths], { stdio: 'ignore', env: {} })
+    const [program = '', ...before] = this.#mkfifo
+    const child = spawn(program, [...before, '-m', MODE, '--', ...paths], { stdio: 'ignore', env: {} })
     const [code] = await once(child, 'exit')
     if (code !== 0) throw new GuestFailure('internal', `mkfifo ended with ${code}`)
     this.#paths.push(...paths)
@@ -53,13 +57,19 @@ export class FifoPool {
 
 /** Opens both ends and removes the name. */
 export function openFifo(path: string): PipeEnds {
+  try {
+    return openNamedFifo(path)
+  } finally {
+    unlinkSync(path)
+  }
+}
+
+export function openNamedFifo(path: string): PipeEnds {
   const ours = openSync(path, O_RDONLY | O_NONBLOCK)
   try {
     return { ours, theirs: openSync(path, O_WRONLY) }
   } catch (error) {
     closeSync(ours)
     throw error
-  } finally {
-    unlinkSync(path)
   }
 }

@@ -7,8 +7,21 @@ const SWEEP_MS = 1000
 const KILL_ROUNDS = 400
 const KILL_PAUSE_MS = 5
 
+/** How the processes of a command or an interpreter are kept together, so that all of them can be ended. */
+export interface LaunchGroups {
+  make(name: string): void
+  /** The file into which a new process of the group writes `0`. */
+  joinFile(name: string): string
+  /** Ends every process of the group. `leader` may not have entered it yet, so its process group is killed too. */
+  kill(name: string, leader: number): Promise<void>
+  /** Waits until nothing is left in a group that was killed, and lets it be entered again. False when something will not go. */
+  reset(name: string): Promise<boolean>
+  /** Removes the group, now or when its last process has gone. */
+  release(name: string): void
+}
+
 /** The child group of each command: what ends a whole tree, also one that left its session and process group. */
-export class CommandGroups {
+export class CommandGroups implements LaunchGroups {
   readonly #groups: GuestGroups
   /** Groups whose command ended while something of it still runs. */
   readonly #leftover = new Set<string>()
@@ -31,6 +44,14 @@ export class CommandGroups {
     signalProcess(-leader, 'SIGKILL')
     if (this.#groups.kill === 'cgroup.kill') this.#write(name, 'cgroup.kill', '1')
     else await this.#killEach(name)
+  }
+
+  /** Waits until nothing is left in a group that was killed, and lets it be entered again. False when something will not go. */
+  async reset(name: string): Promise<boolean> {
+    for (let round = 0; round < KILL_ROUNDS && this.#pids(name).length > 0; round++)
+      await new Promise((resolve) => setTimeout(resolve, KILL_PAUSE_MS))
+    if (this.#groups.kill === 'pids.max') this.#write(name, 'pids.max', 'max')
+    return this.#pids(name).length === 0
   }
 
   /** Removes the group, now or when its last process has gone. */

@@ -1,7 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import type { GuestBoot } from '@airlock/contract/guest'
+import type { AgentBoot, GuestBoot, GuestPrograms } from '@airlock/contract/guest'
 import { GuestFailure } from '../failure.ts'
-import { CommandGroups } from './groups.ts'
+import { CommandGroups, type LaunchGroups } from './groups.ts'
+import { programsOf } from './programs.ts'
+import { ProcessSessions } from './process-sessions.ts'
 
 export interface Launch {
   /** The name of the child group that the process enters; it must have been made. */
@@ -9,34 +11,38 @@ export interface Launch {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
-  readonly stdio: readonly [Stdio, Stdio, Stdio]
+  /** Beyond the usual three, more that the process keeps. */
+  readonly stdio: readonly [Stdio, Stdio, Stdio, ...Stdio[]]
 }
 type Stdio = number | 'ignore' | 'pipe'
 
-const GIVE_UP = '--inh-caps=-all --bounding-set=-all --no-new-privs'
+const GIVE_UP = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs', '--']
 
 /**
  * Turns a new process into user code: it enters its groups, gives up every right for good, and only then gets the
  * caller's directory and environment, so that no variable reaches a program that still has rights.
  */
 export class Launcher {
-  readonly groups: CommandGroups
+  readonly groups: LaunchGroups
   readonly env: GuestBoot['env']
+  readonly programs: GuestPrograms
   readonly #join: readonly string[]
   readonly #drop: readonly string[]
 
-  constructor(boot: GuestBoot) {
-    this.groups = new CommandGroups(boot.groups)
+  constructor(boot: GuestBoot | AgentBoot) {
+    this.groups = boot.groups ? new CommandGroups(boot.groups) : new ProcessSessions(boot.user.uid)
     this.env = boot.env
-    this.#join = boot.groups.join
+    this.programs = programsOf(boot)
+    this.#join = boot.groups?.join ?? []
     const { uid, gid } = boot.user
-    this.#drop = `/usr/bin/setpriv --reuid ${uid} --regid ${gid} --clear-groups ${GIVE_UP} --`.split(' ')
+    this.#drop = [...this.programs.setpriv, '--reuid', String(uid), '--regid', String(gid), ...GIVE_UP]
   }
 
   launch(launch: Launch): ChildProcess {
     const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`)
-    const enter = ['/usr/bin/env', '-i', '-C', launch.cwd, '--', ...env, ...plainName(launch.argv)]
-    const child = spawn('/bin/sh', ['-c', this.#script(launch.group), 'sh', ...this.#drop, ...enter], {
+    const [shell = '', ...before] = this.programs.sh
+    const enter = [...this.programs.env, '-i', '-C', launch.cwd, '--', ...env, ...this.#plainName(launch.argv)]
+    const child = spawn(shell, [...before, '-c', this.#script(launch.group), 'sh', ...this.#drop, ...enter], {
       stdio: [...launch.stdio],
       env: {},
       cwd: '/',
@@ -54,11 +60,11 @@ export class Launcher {
     const files = [...this.#join, this.groups.joinFile(group)]
     return [...files.map((file) => `echo 0 > ${quote(file)} || exit 125`), 'exec "$@"'].join('\n')
   }
-}
 
-/** `env` would take a program whose name contains "=" for a variable. */
-function plainName(argv: readonly string[]): readonly string[] {
-  return argv[0]?.includes('=') ? ['/bin/sh', '-c', 'exec "$0" "$@"', ...argv] : argv
+  /** `env` would take a program whose name contains "=" for a variable. */
+  #plainName(argv: readonly string[]): readonly string[] {
+    return argv[0]?.includes('=') ? [...this.programs.sh, '-c', 'exec "$0" "$@"', ...argv] : argv
+  }
 }
 
 function quote(text: string): string {

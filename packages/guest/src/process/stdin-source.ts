@@ -18,8 +18,9 @@ const SCRIPT = 'exec 3<<END\nEND\necho\nread line'
  * A true pipe, which Node cannot make. A FIFO would not do for stdin: opening `/dev/stdin` after the last byte was
  * written and the writer closed would block for ever.
  */
-export async function makeStdinPipe(): Promise<PipeEnds> {
-  const shell = spawn('/bin/sh', ['-c', SCRIPT], { stdio: ['pipe', 'pipe', 'ignore'], env: {} })
+export async function makeStdinPipe(sh: readonly string[]): Promise<PipeEnds> {
+  const [program = '', ...before] = sh
+  const shell = spawn(program, [...before, '-c', SCRIPT], { stdio: ['pipe', 'pipe', 'ignore'], env: {} })
   try {
     await Promise.race([once(shell.stdout, 'data'), throwAtEnd(shell)])
     return openPipe(`/proc/${shell.pid}/fd/3`)

@@ -31,7 +31,8 @@ export class UserPrograms {
 
   async #runIn(group: string, argv: readonly string[]): Promise<void> {
     const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' }
-    const child = this.#launcher.launch({ group, argv, cwd: '/', env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const called = [...programOf(this.#launcher, argv[0]), ...argv.slice(1)]
+    const child = this.#launcher.launch({ group, argv: called, cwd: '/', env, stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(0, STDERR_LENGTH)))
     const kill = () => {
@@ -43,6 +44,11 @@ export class UserPrograms {
     clearTimeout(limit)
     if (code !== 0) throw explain(said)
   }
+}
+
+/** Those of ours may be where no path leads. */
+function programOf({ programs }: Launcher, name = ''): readonly string[] {
+  return name === 'mv' || name === 'rm' ? programs[name] : [name]
 }
 
 function explain(said: string): GuestFailure {

@@ -34,9 +34,11 @@ const isEnv: Check = (value) =>
   isRecord(value) &&
   Object.entries(value).every(([name, text]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && isArgument(text))
 
+/** It names a directory. */
+const isId: Check = (value) => typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value)
+
 const COMMAND: Shape = {
-  /** It names a directory. */
-  id: (value) => typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value),
+  id: isId,
   channel: isChannel,
   argv: (value) => isListOf(isArgument)(value) && Array.isArray(value) && value.length > 0 && value[0] !== '',
   cwd: isText,
@@ -46,11 +48,30 @@ const COMMAND: Shape = {
   maxOutputBytes: isCount,
 }
 
+const SESSION: Shape = { id: isId, runtime: isOneOf('python', 'node', 'bash'), cwd: isText, env: isEnv }
+
+const STEP: Shape = {
+  id: isId,
+  channel: isChannel,
+  session: isId,
+  code: isText,
+  env: isEnv,
+  stdin: isText,
+  timeoutMs: isCount,
+  maxOutputBytes: isCount,
+}
+
 const REQUESTS = {
   ping: {},
   run: { command: (value) => isRecord(value) && fits(value, COMMAND) },
   signal: { channel: isChannel, signal: isText },
   forget: { channel: isChannel },
+  'session.open': { session: (value) => isRecord(value) && fits(value, SESSION) },
+  'session.list': {},
+  'session.interrupt': { session: isId },
+  'session.restart': { session: isId },
+  'session.close': { session: isId },
+  step: { step: (value) => isRecord(value) && fits(value, STEP) },
   'file.read': { path: isText, channel: isChannel },
   'file.write': { path: isText, mode: isOneOf('truncate', 'append'), channel: isChannel },
   'file.stat': { path: isText },

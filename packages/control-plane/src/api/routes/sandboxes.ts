@@ -1,6 +1,6 @@
-import { AirlockError } from '@airlock/contract'
 import type { Core } from '../../orchestration/core.ts'
 import { json, type Handlers } from '../call.ts'
+import { parseLabels } from '../labels.ts'
 
 export function sandboxHandlers(core: Core) {
   return {
@@ -15,17 +15,4 @@ export function sandboxHandlers(core: Core) {
     extendSandbox: async ({ caller, params, body }) => json(await core.extendSandbox(caller, params.id, body.ttlMs)),
     terminateSandbox: async ({ caller, params, body }) => json(await core.terminateSandbox(caller, params.id, body)),
   } satisfies Partial<Handlers>
-}
-
-/** `a=b,c=d`. Fails closed: a part without `=` would otherwise match everything. */
-function parseLabels(text: string | undefined): Readonly<Record<string, string>> {
-  if (text === undefined) return {}
-  return Object.fromEntries(
-    text.split(',').map((part) => {
-      const [, key, value] = /^([^=]+)=(.*)$/.exec(part) ?? []
-      if (key === undefined || value === undefined)
-        throw new AirlockError('invalid_request', 'label: must be key=value, several separated by commas')
-      return [key, value] as const
-    }),
-  )
 }

@@ -2,13 +2,16 @@ import type { AuditSink } from '@airlock/audit'
 import { AirlockError, type NewRecord, type Principal } from '@airlock/contract'
 import { createLog } from '@airlock/std'
 import type { Core } from '../../orchestration/core.ts'
+import type { Who } from '../../orchestration/who.ts'
 import { TestCore } from './test-core.ts'
+import { makeTestWho } from './test-who.ts'
 import { createApi } from '../server.ts'
 
 /** For tests only: the real server on a free port of loopback, with one key for each role. */
 export interface TestApi {
   readonly url: string
   readonly core: TestCore
+  readonly who: Who
   readonly notes: readonly NewRecord[]
   readonly logged: readonly string[]
   close(): Promise<void>
@@ -21,19 +24,30 @@ export async function startTestApi(changes: Partial<Core> = {}): Promise<TestApi
   const notes: NewRecord[] = []
   const logged: string[] = []
   const audit: AuditSink = { require: async () => {}, note: (record) => void notes.push(record), flush: async () => {} }
+  const registry = await makeTestWho(audit)
+  const { who } = registry
   const log = createLog({ process: 'test', level: 'info', write: (line) => void logged.push(line) })
-  const api = await createApi({ core, authenticator: { authenticate }, audit, log, tls: null, trustedProxy: false })
+  const api = await createApi({
+    core,
+    who,
+    authenticator: { authenticate },
+    audit,
+    log,
+    tls: null,
+    trustedProxy: false,
+  })
   const url = await api.listen('127.0.0.1', 0)
   const close = async (): Promise<void> => {
     await api.close()
     await core.dispose()
+    await registry.dispose()
   }
-  return { url, core, notes, logged, close }
+  return { url, core, who, notes, logged, close }
 }
 
 async function authenticate(authorization: string | undefined): Promise<Principal> {
   const entries = Object.entries(KEYS)
   const role = entries.find(([, key]) => authorization === `Bearer ${key}`)?.[0]
   if (role !== 'admin' && role !== 'developer' && role !== 'auditor') throw new AirlockError('unauthenticated')
-  return { actor: `key:${role}`, tenant: 'default', role, agents: null }
+  return { actor: `key:${role}`, tenant: 'default', role, agents: null, platform: role === 'admin' }
 }

@@ -1,21 +1,42 @@
-import { AirlockError, DEFAULTS, SANDBOX_STATES, type Command, type CommandEvent } from '@airlock/contract'
+import {
+  AirlockError,
+  createSandboxBody,
+  DEFAULTS,
+  SANDBOX_STATES,
+  type Command,
+  type CommandEvent,
+} from '@airlock/contract'
 import type {
   AuditChain,
   AuditRecord,
   CreateSandboxBody,
+  CreateSessionBody,
   FileEntry,
   FileOperation,
   RunCommandBody,
+  RunStepBody,
 } from '@airlock/contract'
-import type { Sandbox, SandboxState, SignalName, SignedHead } from '@airlock/contract'
+import type { Sandbox, SandboxState, Session, SignalName, SignedHead } from '@airlock/contract'
+import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, Page } from '../../orchestration/core.ts'
+import type {
+  Caller,
+  CommandRef,
+  Core,
+  FileAnswer,
+  ListSandboxes,
+  ListSessions,
+  Page,
+  StepRef,
+} from '../../orchestration/core.ts'
 import { TestCommand } from './test-command.ts'
+import { TestSessions } from './test-sessions.ts'
+import { TestTemplates } from './test-templates.ts'
 
 /**
  * For tests of the HTTP edge, the SDK and the CLI only: a core without isolation, tenants or evidence. Its sandboxes are
@@ -24,6 +45,10 @@ import { TestCommand } from './test-command.ts'
 export class TestCore implements Core {
   readonly sandboxes = new Map<string, Sandbox>()
   readonly evidence: { records: AuditRecord[]; lines: string[]; head: SignedHead; publicKey: string }
+  /** The last image that was imported, as it came. */
+  imported: Uint8Array = new Uint8Array()
+  readonly #sessions = new TestSessions()
+  readonly #templates = new TestTemplates()
   readonly #commands = new Map<string, TestCommand>()
   readonly #roots = new Map<string, string>()
   readonly #home = mkdtemp(join(tmpdir(), 'airlock-test-core-'))
@@ -35,7 +60,7 @@ export class TestCore implements Core {
   }
 
   async createSandbox(_caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
-    if (body.template !== 'base') throw new AirlockError('template_not_found')
+    this.#templates.get(body.template)
     if (body.name !== undefined && this.#living(body.name)) throw new AirlockError('name_taken')
     const id = newId('sbx')
     const root = join(await this.#home, id)
@@ -79,6 +104,7 @@ export class TestCore implements Core {
     const sandbox = await this.getSandbox(caller, id)
     if (sandbox.state === 'stopped') return sandbox
     for (const command of this.#commands.values()) if (command.state.sandbox === id) command.kill('SIGKILL')
+    for (const session of this.#sessions.all.values()) if (session.sandbox === id) this.#sessions.terminate(session.id)
     await rm(this.#roots.get(id) ?? '', { recursive: true, force: true })
     return this.#change({ ...sandbox, state: 'stopped', endedAt: now(), endReason: 'terminated' })
   }
@@ -169,6 +195,82 @@ export class TestCore implements Core {
     }
   }
 
+  async createSession(caller: Caller, body: CreateSessionBody): Promise<Session> {
+    const { sandbox, create } = body
+    if (sandbox !== undefined)
+      return this.#sessions.create(body, { id: (await this.#active(caller, sandbox)).id, owned: false })
+    const made = await this.createSandbox(caller, create ?? createSandboxBody.parse({}))
+    return this.#sessions.create(body, { id: made.id, owned: true })
+  }
+
+  async listSessions(_caller: Caller, query: ListSessions): Promise<Page<Session>> {
+    return this.#sessions.list(query)
+  }
+
+  async getSession(_caller: Caller, id: string): Promise<Session> {
+    return this.#sessions.get(id)
+  }
+
+  async interruptSession(_caller: Caller, id: string, step?: string): Promise<void> {
+    this.#sessions.interrupt(id, step)
+  }
+
+  async restartSession(_caller: Caller, id: string): Promise<Session> {
+    return this.#sessions.restart(id)
+  }
+
+  async terminateSession(caller: Caller, id: string): Promise<Session> {
+    const session = this.#sessions.terminate(id)
+    if (session.ownsSandbox) await this.terminateSandbox(caller, session.sandbox)
+    return session
+  }
+
+  async runStep(_caller: Caller, id: string, body: RunStepBody): Promise<Step> {
+    return this.#sessions.run(id, this.#roots.get(this.#sessions.get(id).sandbox) ?? '', body)
+  }
+
+  async listSteps(_caller: Caller, id: string): Promise<Page<Step>> {
+    return this.#sessions.steps(id)
+  }
+
+  async getStep(_caller: Caller, of: StepRef): Promise<Step> {
+    return this.#sessions.step(of).state
+  }
+
+  stepEvents(
+    _caller: Caller,
+    of: StepRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncIterable<StepEvent> {
+    return this.#sessions.events(of, options)
+  }
+
+  async listTemplates(): Promise<readonly Template[]> {
+    return [...this.#templates.templates.values()]
+  }
+
+  async getTemplate(_caller: Caller, name: string): Promise<Template> {
+    return this.#templates.get(name)
+  }
+
+  async putTemplate(_caller: Caller, name: string, spec: TemplateSpec): Promise<Template> {
+    return this.#templates.put(name, spec)
+  }
+
+  buildTemplate(_caller: Caller, name: string): AsyncIterable<TemplateEvent> {
+    return this.#templates.build(name)
+  }
+
+  async importTemplate(_caller: Caller, name: string, image: AsyncIterable<Buffer>): Promise<Template> {
+    const { template, tar } = await this.#templates.import(name, image)
+    this.imported = tar
+    return template
+  }
+
+  async removeTemplate(_caller: Caller, name: string): Promise<void> {
+    this.#templates.remove(name)
+  }
+
   async auditEvents(): Promise<Page<AuditRecord>> {
     return { items: this.evidence.records, nextCursor: null }
   }
@@ -200,6 +302,7 @@ export class TestCore implements Core {
   }
 
   async dispose(): Promise<void> {
+    this.#sessions.dispose()
     for (const command of this.#commands.values()) command.kill('SIGKILL')
     await rm(await this.#home, { recursive: true, force: true })
   }
@@ -242,6 +345,7 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     name: body.name ?? null,
     node: 'local',
     template: body.template,
+    image: null,
     state: 'active',
     labels: body.labels,
     limits: {
@@ -259,6 +363,7 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     endedAt: null,
     endReason: null,
     error: null,
+    mounts: [],
     isolation: null,
   }
 }

@@ -3,10 +3,15 @@ import { createPublicKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import {
   AirlockError,
+  type DataPlaneHealth,
   type EffectiveIsolation,
   type NodeCommand,
   nodeCommandSpec,
   type NodeSandbox,
+  type NodeSession,
+  nodeSessionSpec,
+  nodeStepSpec,
+  type NodeStepSpec,
   toAirlockError,
   verifyPermit,
 } from '@airlock/contract'
@@ -45,8 +50,14 @@ export class ScriptedDataPlane {
   readonly calls: string[] = []
   readonly sandboxes = new Map<string, NodeSandbox>()
   readonly commands = new Map<string, NodeCommand>()
-  output: { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[] = []
+  readonly sessions = new Map<string, NodeSession>()
+  /** Every step that was given, in order. */
+  readonly steps: NodeStepSpec[] = []
+  output: { readonly stream: 'stdout' | 'stderr' | 'rich'; readonly bytes: Buffer }[] = []
   bootId = 'boot-1'
+  /** What running sandboxes have used. */
+  readonly cpuMs = new Map<string, number | null>()
+  machine = { memoryBytes: 2 ** 40, cpus: 100 }
   readonly #scripts = new Map<string, Script>()
   readonly #waiting = new Set<() => void>()
   readonly #socket: string
@@ -56,6 +67,11 @@ export class ScriptedDataPlane {
   constructor(options: { readonly socket: string; readonly permitKey: string }) {
     this.#socket = options.socket
     this.#permitKey = options.permitKey
+  }
+
+  health(): DataPlaneHealth {
+    const { memoryBytes, cpus } = this.machine
+    return { node: 'here', backend: 'scripted', bootId: this.bootId, capacity: 50, memoryBytes, cpus }
   }
 
   async listen(): Promise<void> {
@@ -112,7 +128,8 @@ export class ScriptedDataPlane {
 
   #plain(route: string): Script {
     const table: Record<string, Script> = {
-      'GET /health': () => ({ node: 'here', backend: 'scripted', bootId: this.bootId, capacity: 50 }),
+      'GET /health': () => this.health(),
+      'GET /usage': () => ({ usages: [...this.cpuMs].map(([id, cpuMs]) => ({ id, cpuMs })) }),
       'GET /sandboxes': () => ({ sandboxes: [...this.sandboxes.values()] }),
       'POST /sandboxes': (call) => this.#start(call),
       'DELETE /sandboxes/:id': (call) => this.#stop(call),
@@ -120,6 +137,11 @@ export class ScriptedDataPlane {
       'GET /sandboxes/:id/commands/:cid': (call) => this.#command(call),
       'GET /sandboxes/:id/commands/:cid/wait': (call) => this.#wait(call),
       'GET /sandboxes/:id/commands/:cid/output': (call) => this.#output(call),
+      'POST /sandboxes/:id/sessions': (call) => this.#openSession(call),
+      'POST /sandboxes/:id/sessions/:cid/interrupt': () => ({}),
+      'POST /sandboxes/:id/sessions/:cid/restart': (call) => this.#restartSession(call),
+      'DELETE /sandboxes/:id/sessions/:cid': ({ command }) => ({ ...(this.sessions.delete(command) && {}) }),
+      'POST /sandboxes/:id/sessions/:cid/steps': (call) => this.#step(call),
     }
     return table[route] ?? (() => Promise.reject(new AirlockError('route_not_found', route)))
   }
@@ -129,7 +151,7 @@ export class ScriptedDataPlane {
     const key = createPublicKey(readFileSync(this.#permitKey))
     const { sandbox: id } = verifyPermit(token, key, Date.now())
     this.sandboxes.set(id, { id, state: 'running', lostReason: null, runningCommands: 0 })
-    return { id, isolation: ISOLATION }
+    return { id, image: 'scripted', isolation: ISOLATION }
   }
 
   #stop({ sandbox }: ScriptedCall): unknown {
@@ -138,9 +160,43 @@ export class ScriptedDataPlane {
     return { existed, usage: existed ? { cpuMs: 7, memoryPeakBytes: 4096 } : null }
   }
 
-  #run({ sandbox, body }: ScriptedCall): NodeCommand {
+  #openSession({ sandbox, body }: ScriptedCall): NodeSession {
     this.#assertThere(sandbox)
-    const { id } = nodeCommandSpec.parse(JSON.parse(body.toString()))
+    const { id, runtime } = nodeSessionSpec.parse(JSON.parse(body.toString()))
+    const session = { id, runtime, runtimeVersion: `${runtime} 1.0`, restarts: 0 }
+    this.sessions.set(id, session)
+    return session
+  }
+
+  #restartSession({ command: id }: ScriptedCall): NodeSession {
+    const session = this.sessions.get(id)
+    if (!session) throw new AirlockError('session_not_found')
+    const restarted = { ...session, restarts: session.restarts + 1 }
+    this.sessions.set(id, restarted)
+    return restarted
+  }
+
+  /** Answers like the real one: the head at once, then the output, then the end. */
+  async #step(call: ScriptedCall): Promise<unknown> {
+    this.#assertThere(call.sandbox)
+    if (!this.sessions.has(call.command)) throw new AirlockError('session_not_found')
+    const spec = nodeStepSpec.parse(JSON.parse(call.body.toString()))
+    this.steps.push(spec)
+    this.#begin(spec.id)
+    call.response.flushHeaders()
+    return this.#output({ ...call, command: spec.id })
+  }
+
+  async #run(call: ScriptedCall): Promise<unknown> {
+    this.#assertThere(call.sandbox)
+    const { id } = nodeCommandSpec.parse(JSON.parse(call.body.toString()))
+    const command = this.#begin(id)
+    if (call.url.searchParams.get('follow') !== 'true') return command
+    call.response.flushHeaders()
+    return this.#output({ ...call, command: id })
+  }
+
+  #begin(id: string): NodeCommand {
     const command: NodeCommand = {
       id,
       state: 'running',
@@ -173,10 +229,12 @@ export class ScriptedDataPlane {
   }
 
   async #output(call: ScriptedCall): Promise<unknown> {
-    const from = Number(call.url.searchParams.get('from'))
+    this.#command(call)
+    const from = Number(call.url.searchParams.get('from') ?? 0)
+    const isRichWhole = call.url.searchParams.get('rich') === 'whole'
     let offset = 0
     for (const { stream, bytes } of this.output) {
-      const skipped = Math.max(0, from - offset)
+      const skipped = stream === 'rich' && isRichWhole ? 0 : Math.max(0, from - offset)
       if (skipped < bytes.length) {
         const data = { channel: 1, stream: STREAM[stream], offset: offset + skipped, bytes: bytes.subarray(skipped) }
         call.response.write(encodeData(data))
@@ -197,7 +255,7 @@ function routeOf(
   parts: { sandbox: string; kind: string | undefined; command: string; verb: string | undefined },
   url: URL,
 ): string {
-  if (parts.sandbox === '') return url.pathname
+  if (parts.sandbox === '' || !url.pathname.startsWith('/sandboxes/')) return url.pathname
   const command = parts.command === '' ? '' : '/:cid'
   const verb = parts.verb === undefined ? '' : `/${parts.verb}`
   return `/sandboxes/:id${parts.kind === undefined ? '' : `/${parts.kind}`}${command}${verb}`

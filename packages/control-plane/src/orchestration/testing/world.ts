@@ -1,32 +1,43 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import type { RecorderClient } from '@airlock/audit'
 import {
   AirlockError,
   type AuditRecord,
+  type BudgetLimits,
   createSandboxBody,
   type CreateSandboxBody,
+  createSessionBody,
+  type CreateSessionBody,
   type FailpointName,
   type NewRecord,
   type Point,
   type Principal,
   runCommandBody,
   type RunCommandBody,
+  runStepBody,
+  type RunStepBody,
 } from '@airlock/contract'
 import { createLog, KeyedLock, newId } from '@airlock/std'
 import { openPermitDesk } from '../../admission/permits.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
+import { setKeyUsed } from '../../store/api-keys.ts'
+import { LatestTimes } from '../../store/latest-times.ts'
 import { insertNodeIfAbsent } from '../../store/nodes.ts'
 import { openStore, type Store, type StorePlace } from '../../store/store.ts'
 import type { Context } from '../context.ts'
 import type { Caller } from '../core.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
+import { Heartbeats } from '../heartbeats.ts'
 import { createLifecycle, type Lifecycle } from '../lifecycle-parts.ts'
 import type { NodeIdentity } from '../node-identity.ts'
 import { Readiness } from '../readiness.ts'
 import type { TestRecorder } from './recorder.ts'
 import { ScriptedDataPlane } from './scripted-data-plane.ts'
+
+export const AGENT_STALE_MS = 60 * 60_000
 
 /** Time that only the test moves. */
 class TestClock {
@@ -41,8 +52,12 @@ class TestClock {
   }
 }
 
+/** More than any test uses that is not about budgets. */
+const AMPLE = { sandboxes: 100, memoryBytes: 2 ** 40, cpus: 100, computeSecondsPerDay: 1e6, dollarsPerDay: 1 }
+
 interface WorldOptions {
   readonly capacity?: number
+  readonly budget?: Partial<BudgetLimits>
   /** Its store; a file of its own without it. */
   readonly place?: StorePlace
   /** Which node it is; `here` without it. */
@@ -62,6 +77,7 @@ export class World {
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
   readonly capacity: number
+  readonly budget: BudgetLimits
   readonly place: StorePlace
   readonly node: NodeIdentity
   readonly #recorder: TestRecorder
@@ -74,6 +90,7 @@ export class World {
   private constructor(recorder: TestRecorder, home: string, options: WorldOptions) {
     this.home = home
     this.capacity = options.capacity ?? 50
+    this.budget = { ...AMPLE, ...options.budget }
     this.node = { id: options.node ?? 'here', holder: home }
     this.place = options.place ?? { file: join(home, 'airlock.db') }
     this.#recorder = recorder
@@ -107,7 +124,7 @@ export class World {
     await store.query((db) => insertNodeIfAbsent(db, { ...this.node, url: '', beat: 0, seenAt: 0, auditKey: null }))
     await prepareFirstStart(store, { keysDir: this.home, clock: this.clock, node: this.node.id })
     const permits = await openPermitDesk(this.home)
-    await permits.publish(this.home)
+    await permits.publish(this.home, this.node.id)
     this.#audit = audit
     this.#context = {
       store,
@@ -128,6 +145,11 @@ export class World {
       log: createLog({ process: 'control-plane', level: 'silent', write: () => {} }),
       failpoint: async (name) => this.at(name),
       capacity: this.capacity,
+      oversubscription: { memory: 1, cpus: 1 },
+      budgetDefaults: this.budget,
+      heartbeats: new Heartbeats({ store, clock: this.clock }),
+      keyUses: new LatestTimes(store, setKeyUsed),
+      agentStaleMs: AGENT_STALE_MS,
     }
     this.#lifecycle = createLifecycle(this.context)
     await this.lifecycle.reconciler.adopt()
@@ -138,10 +160,16 @@ export class World {
   async sweep(): Promise<void> {
     await this.lifecycle.reconciler.look()
     await this.lifecycle.reconciler.settled()
+    await this.lifecycle.agentEnds.look()
+    await this.lifecycle.agentEnds.settled()
+    await this.lifecycle.grantEnds.look()
+    await this.lifecycle.grantEnds.settled()
   }
 
   /** What the evidence says of a sandbox, oldest first. */
   async evidence(sandbox?: string): Promise<readonly AuditRecord[]> {
+    // An end is noted once whoever waited for it has been answered.
+    await setImmediate()
     await given(this.#audit).flush(5000)
     const query = { limit: 1000, ...(sandbox === undefined ? {} : { sandbox }) }
     const { records } = await given(this.#audit).query('default', query)
@@ -161,6 +189,7 @@ export class World {
 
   async #leave(): Promise<void> {
     this.#lifecycle?.watch.stop()
+    this.#lifecycle?.stepWatch.stop()
     this.#audit?.close()
     this.#context?.dataPlane.close()
     await this.#context?.store.close()
@@ -171,7 +200,7 @@ export const CALLER: Caller = caller({ tenant: 'default' })
 
 export function caller(of: Partial<Principal>): Caller {
   return {
-    principal: { actor: 'key:test', tenant: 'default', role: 'developer', agents: null, ...of },
+    principal: { actor: 'key:test', tenant: 'default', role: 'developer', agents: null, platform: false, ...of },
     requestId: 'req_test',
   }
 }
@@ -182,6 +211,14 @@ export function aSandbox(asked: Partial<CreateSandboxBody> = {}): CreateSandboxB
 
 export function aCommand(asked: Partial<RunCommandBody> = { argv: ['true'] }): RunCommandBody {
   return runCommandBody.parse(asked)
+}
+
+export function aSession(asked: Partial<CreateSessionBody> = {}): CreateSessionBody {
+  return createSessionBody.parse({ runtime: 'bash', ...asked })
+}
+
+export function aStep(asked: Partial<RunStepBody> = {}): RunStepBody {
+  return runStepBody.parse({ code: 'true', ...asked })
 }
 
 function given<T>(value: T | undefined): T {

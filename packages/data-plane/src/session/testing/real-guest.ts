@@ -4,11 +4,13 @@ import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/contract'
-import { FrameDecoder, type GuestGroups, STREAM } from '@airlock/contract/guest'
+import { FrameDecoder, type GuestBoot, type GuestGroups, STREAM } from '@airlock/contract/guest'
 import { createLog, newId, systemClock } from '@airlock/std'
 import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
 
 const GUEST_PROGRAM = new URL('../../../../guest/src/main.ts', import.meta.url).pathname
+/** As `npm run build` made them. */
+const KERNELS = new URL('../../../../guest/dist/kernels', import.meta.url).pathname
 const USER = { uid: 1000, gid: 1000 }
 const ENV = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/home/user', LANG: 'C.UTF-8' }
 
@@ -34,7 +36,14 @@ export class RealGuest {
     for (const name of ['work', 'groups']) await mkdir(join(root, name))
     await chown(join(root, 'work'), USER.uid, USER.gid)
     const plain = { join: [], commands: join(root, 'groups'), joinFile: 'tasks', kill: 'pids.max' } as const
-    const boot = { socket: join(root, 'control', 'guest.sock'), user: USER, env: ENV, groups: groups ?? plain }
+    const boot: GuestBoot = {
+      socket: join(root, 'control', 'guest.sock'),
+      user: USER,
+      env: ENV,
+      groups: groups ?? plain,
+      kernels: KERNELS,
+      steps: join(root, 'steps'),
+    }
     const child = spawn(process.execPath, [GUEST_PROGRAM, JSON.stringify(boot)], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
@@ -61,6 +70,7 @@ export class RealGuest {
       log: createLog({ process: 'test', level: 'silent', write: () => {} }),
       failpoint: async () => {},
       onOverdue: (id) => this.overdue.push(id),
+      usageOf: async () => null,
       ...options,
     })
   }
@@ -111,7 +121,7 @@ export class RealGuest {
   }
 
   async finish(id: string): Promise<FinishedCommand> {
-    return await collect(this.link.output(id, 0))
+    return await collect(this.link.output(id, { from: 0 }))
   }
 }
 

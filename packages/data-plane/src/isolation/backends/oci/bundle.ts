@@ -1,6 +1,7 @@
-import type { Limits } from '@airlock/contract'
+import { BOUNDS, type Limits } from '@airlock/contract'
 import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { DISK_DIRS } from './disk.ts'
+import type { GrantBind } from './grants/grants.ts'
 import type { Bind } from './groups/groups.ts'
 import { STAGED } from './paths.ts'
 import type { OciSeccomp } from './seccomp.ts'
@@ -15,6 +16,7 @@ export interface BundleSpec {
   readonly compiledSeccomp: string | undefined
   readonly imageBinds: readonly Bind[]
   readonly groupBinds: readonly Bind[]
+  readonly grants: readonly GrantBind[]
   /** For a runtime that joins a group itself. */
   readonly cgroupsPath: string | undefined
   readonly maxOpenFiles: number
@@ -36,10 +38,14 @@ const MASKED = ['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'kmsg', 'kpagec
 const READ_ONLY = ['bus', 'fs', 'irq', 'sys'].map((name) => `/proc/${name}`)
 
 /** The guest computes little: threads beyond one would only cost memory, and time whenever it changes its uid. */
-const GUEST = `${INSIDE.node} --v8-pool-size=1 ${INSIDE.guest}`
+const GUEST_OPTIONS = '--v8-pool-size=1'
 
 /** PID 1 must reap whatever is orphaned, which Node does not do and a shell does. */
-export const INIT_ARGS = ['/bin/sh', '-c', `${GUEST} "$1" & wait $!`, 'init'] as const
+export function initArgs({ programs }: GuestBoot): readonly string[] {
+  const node = programs?.node ?? [INSIDE.node]
+  const guest = [...node, GUEST_OPTIONS, INSIDE.guest].join(' ')
+  return [...(programs?.sh ?? ['/bin/sh']), '-c', `${guest} "$1" & wait $!`, 'init']
+}
 
 /** An annotation of crun; whoever does not know it reads the profile, which is there as well. */
 const COMPILED_SECCOMP = 'run.oci.seccomp_bpf_data'
@@ -48,6 +54,9 @@ const COMPILED_SECCOMP = 'run.oci.seccomp_bpf_data'
 const OOM_SCORE = 500
 
 const MIB = 1024 * 1024
+
+/** The stdin of one step in each session. */
+const STEPS_BYTES = (BOUNDS.sessions + 1) * BOUNDS.stdinBytes
 
 /** The `config.json` of a sandbox, complete: nothing in it is left to a default of the runtime. */
 export function makeBundle(spec: BundleSpec): Readonly<Record<string, unknown>> {
@@ -76,8 +85,9 @@ function makeProcess(spec: BundleSpec): Readonly<Record<string, unknown>> {
   return {
     terminal: false,
     user: { uid: 0, gid: 0, umask: 0o022 },
-    args: [...INIT_ARGS, JSON.stringify(spec.boot)],
-    env: [`PATH=${spec.boot.env['PATH'] ?? ''}`, 'LANG=C.UTF-8'],
+    args: [...initArgs(spec.boot), JSON.stringify(spec.boot)],
+    // Where the image is not ours, not even a locale is read from it.
+    env: [`PATH=${spec.boot.env['PATH'] ?? ''}`, `LANG=${spec.boot.programs ? 'C' : 'C.UTF-8'}`],
     cwd: '/',
     noNewPrivileges: true,
     oomScoreAdj: OOM_SCORE,
@@ -120,14 +130,18 @@ function makeMounts(spec: BundleSpec): readonly Mount[] {
     tmpfs('/tmp', ['nosuid', 'nodev', 'mode=1777', `size=${tmpBytes}`, 'nr_inodes=65536']),
     tmpfs('/run', ['nosuid', 'nodev', 'noexec', 'mode=755', 'size=1048576', 'nr_inodes=1024']),
     tmpfs(INSIDE.private, ['nosuid', 'nodev', 'noexec', 'mode=700', 'size=4194304', 'nr_inodes=1024']),
+    tmpfs(INSIDE.steps, ['nosuid', 'nodev', 'noexec', 'mode=711', `size=${STEPS_BYTES}`, 'nr_inodes=1024']),
     readOnly({ source: STAGED.control, destination: INSIDE.controlDir }, ['noexec']),
     ...spec.groupBinds.map((bind) => writable(bind, ['noexec'])),
     // Each by itself: a runtime may bind the directory without what is mounted in it.
     readOnly({ source: STAGED.program, destination: INSIDE.program }),
     readOnly({ source: `${STAGED.program}/bin/node`, destination: INSIDE.node }),
     readOnly({ source: `${STAGED.program}/guest.cjs`, destination: INSIDE.guest }),
+    readOnly({ source: `${STAGED.program}/kernels`, destination: INSIDE.kernels }),
     writable({ source: `${STAGED.disk}/${DISK_DIRS.workspace}`, destination: INSIDE.workspace }),
     writable({ source: `${STAGED.disk}/${DISK_DIRS.home}`, destination: INSIDE.home }),
+    // Last, for they may be in any of the places above.
+    ...spec.grants.map((grant) => (grant.isWritable ? writable(grant) : readOnly(grant))),
   ]
 }
 

@@ -23,6 +23,9 @@ shift
 
 write_all "$dir/launch/settle"
 mount --all --fstab "$dir/launch/fstab"
+if [ -e "$dir/launch/grants" ]; then
+  python3 -I -S "${0%/*}/grants/grants.py" mount <"$dir/launch/grants" >"$dir/launch/refused"
+fi
 read -r owner directories <"$dir/launch/owned"
 # shellcheck disable=SC2086
 chown "$owner" $directories

@@ -1,12 +1,13 @@
 import { AirlockError } from '@airlock/contract'
 import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DISK_DIRS } from './disk.ts'
+import { REFUSED_EXIT } from './grants/grants.ts'
 import type { GroupEntry } from './groups/groups.ts'
-import { STAGE, STAGED, type SandboxPaths } from './paths.ts'
+import { STAGE, STAGED, stagedOverlay, type SandboxPaths } from './paths.ts'
 import { HOST_ENV } from './run-tool.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -19,14 +20,19 @@ export interface Launch {
   /** Host uid and gid of the user inside. */
   readonly user: number
   readonly sources: LaunchSources
+  /** For the program that brings what was granted to the stage. Undefined when nothing was. */
+  readonly grants: string | undefined
 }
 
 /** Host paths that the launcher brings to the stage. */
 export interface LaunchSources {
-  readonly rootfs: string
+  readonly root: readonly string[]
+  readonly overlays: Readonly<Record<string, readonly string[]>>
   readonly program: string
   readonly node: string
   readonly guest: string
+  /** The directory of the drivers of interpreters. */
+  readonly kernels: string
   readonly controlDir: string
   /** A mount that the runtime must not see, on hosts where it would refuse to work. */
   readonly hidden: string | undefined
@@ -48,6 +54,7 @@ export async function writeLaunch(launch: Launch): Promise<void> {
     writeFile(join(dir, 'settle'), lines(groups.settle)),
     writeFile(join(dir, 'fstab'), lines(makeFstab(launch))),
     writeFile(join(dir, 'owned'), lines([[`${user}:${user}`, ...owned]])),
+    ...(launch.grants === undefined ? [] : [writeFile(join(dir, 'grants'), launch.grants)]),
     writeFile(join(paths.bundle, 'config.json'), JSON.stringify(launch.bundle)),
   ])
 }
@@ -75,6 +82,7 @@ export async function runLaunch(launch: Launch, signal: AbortSignal): Promise<vo
       child.once('exit', resolve)
     })
     signal.throwIfAborted()
+    if (code === REFUSED_EXIT) throw new AirlockError('grant_refused', await readRefusal(paths))
     if (code !== 0) throw new AirlockError('start_failed', undefined, { cause: await readLogs(paths) })
   } finally {
     signal.removeEventListener('abort', kill)
@@ -104,17 +112,20 @@ interface StageMount {
 
 function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
   const bind = (source: string, target: string): StageMount => ({ source, target, options: 'bind,X-mount.mkdir' })
-  const bindFile = (source: string, target: string): StageMount => ({ source, target, options: 'bind,ro' })
+  const bindOver = (source: string, target: string): StageMount => ({ source, target, options: 'bind,ro' })
   const { hidden } = sources
   const mounts: readonly StageMount[] = [
-    { source: 'tmpfs', target: STAGE, options: 'mode=711,size=65536,nr_inodes=64', type: 'tmpfs' },
+    { source: 'tmpfs', target: STAGE, options: 'mode=711,size=65536,nr_inodes=256', type: 'tmpfs' },
     ...(hidden === undefined ? [] : [{ source: 'tmpfs', target: hidden, options: 'ro,size=4096', type: 'tmpfs' }]),
     { source: paths.disk, target: STAGED.disk, options: DISK_OPTIONS, type: 'ext4' },
-    bind(sources.rootfs, STAGED.rootfs),
+    ...layered(sources.root, STAGED.rootfs),
+    ...Object.entries(sources.overlays).flatMap(([name, layers]) => layered(layers, stagedOverlay(name))),
     bind(sources.controlDir, STAGED.control),
     bind(sources.program, STAGED.program),
-    bindFile(sources.node, `${STAGED.program}/bin/node`),
-    bindFile(sources.guest, `${STAGED.program}/guest.cjs`),
+    bindOver(sources.node, `${STAGED.program}/bin/node`),
+    bindOver(sources.guest, `${STAGED.program}/guest.cjs`),
+    // A guest without drivers has no sessions, and is a guest all the same.
+    ...(existsSync(sources.kernels) ? [bindOver(sources.kernels, `${STAGED.program}/kernels`)] : []),
   ]
   return mounts.map(({ source, target, options, type = 'none' }) => [
     escape(source),
@@ -126,9 +137,26 @@ function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
   ])
 }
 
+/** One directory is bound; several become one view, through places on the stage whose names need no escape in options. */
+function layered(layers: readonly string[], target: string): readonly StageMount[] {
+  const [only, ...more] = layers
+  if (only !== undefined && more.length === 0) return [{ source: only, target, options: 'bind,X-mount.mkdir' }]
+  const places = layers.map((source, at) => ({ source, target: `${target}-${at}`, options: 'bind,X-mount.mkdir' }))
+  const lower = places.map((place) => place.target).join(':')
+  return [
+    ...places,
+    { source: 'overlay', target, options: `ro,nosuid,nodev,lowerdir=${lower},X-mount.mkdir`, type: 'overlay' },
+  ]
+}
+
 /** Fields of an fstab are separated by blanks. */
 function escape(path: string): string {
   return path.replaceAll(/[\s\\#]/gu, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`)
+}
+
+/** In the words of who refused. */
+async function readRefusal(paths: SandboxPaths): Promise<string> {
+  return (await readFile(join(paths.dir, 'launch', 'refused'), 'utf8')).trim().slice(-LOG_TAIL)
 }
 
 async function readLogs(paths: SandboxPaths): Promise<string> {

@@ -1,6 +1,5 @@
 import type { EffectiveIsolation } from '@airlock/contract'
 import { readFileSync, readlinkSync } from 'node:fs'
-import { INIT_ARGS } from './bundle.ts'
 
 /** The namespaces of a sandbox, and what the kernel calls them in /proc. */
 const NAMESPACES = {
@@ -34,9 +33,9 @@ export function measureIsolation(pid: number): Measured {
   }
 }
 
-/** Whether the runtime's child has become the first program of the sandbox. Throws when it is gone. */
-export function isInit(pid: number): boolean {
-  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(`${INIT_ARGS.slice(0, 2).join('\0')}\0`)
+/** Whether the runtime's child has become the first program of the sandbox, which has these words. Throws when it is gone. */
+export function isInit(pid: number, args: readonly string[]): boolean {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(`${args.join('\0')}\0`)
 }
 
 function devicesOf(pid: number): readonly string[] {

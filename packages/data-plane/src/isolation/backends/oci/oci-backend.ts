@@ -5,18 +5,29 @@ import {
   type EffectiveIsolation,
   type Failpoint,
 } from '@airlock/contract'
-import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
+import { INSIDE, type GuestBoot, type GuestPrograms } from '@airlock/contract/guest'
 import { deadline, waitFor, type Log } from '@airlock/std'
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { Capabilities, IsolationBackend, RunningSandbox, SandboxSpec, SandboxStats } from '../../backend.ts'
-import { makeBundle, USER } from './bundle.ts'
+import { dirname, join } from 'node:path'
+import type {
+  Capabilities,
+  GroupUsage,
+  IsolationBackend,
+  RunningSandbox,
+  SandboxSpec,
+  SandboxStats,
+  StartedSandbox,
+} from '../../backend.ts'
+import { initArgs, makeBundle, USER } from './bundle.ts'
 import { destroySandbox } from './destroy.ts'
 import { Disks } from './disk.ts'
 import { findGroups } from './groups/find-groups.ts'
+import { grantBinds, OciHostPaths } from './grants/grants.ts'
 import type { GroupEntry, Groups } from './groups/groups.ts'
-import { makeHostImage, type Image } from './image.ts'
+import type { Image } from './images/image.ts'
+import { ImageStore } from './images/image-store.ts'
+import { makeProgram, type Program } from './images/program.ts'
 import { runLaunch, writeLaunch, type Launch } from './launch.ts'
 import { isInit, measureIsolation } from './measure.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
@@ -25,6 +36,7 @@ import { throwOnMissingCapabilities } from './rights.ts'
 import { requireTool } from './run-tool.ts'
 import { findRuntime, nameOf, type Runtime } from './runtime.ts'
 import { compileSeccomp, readSeccompProfile, type OciSeccomp } from './seccomp.ts'
+import { tryIdMappedMount } from './tries.ts'
 import { UidRanges, type UidRange } from './uid-ranges.ts'
 
 export interface OciOptions extends Places {
@@ -47,7 +59,8 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
   for (const [tool, debianPackage] of TOOLS) requireTool(tool, debianPackage)
   if (!existsSync(options.guestBundle))
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
-  const program = { node: realpathSync(options.node), guest: realpathSync(options.guestBundle) }
+  const guest = realpathSync(options.guestBundle)
+  const program = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
   throwUnlessReadable(program.node, 0o005)
   throwUnlessReadable(program.guest, 0o004)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
@@ -57,10 +70,12 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     program,
     groups: findGroups(options.stateDir, options.cgroup),
     uidRanges: new UidRanges(),
-    image: makeHostImage(options.stateDir),
+    images: new ImageStore(options),
+    ours: await makeProgram(options.stateDir, program.node),
     disks: new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), options.stateDir),
     seccomp: compileSeccomp(readSeccompProfile()),
     maxOpenFiles: Math.min(4096, maxOpenFiles()),
+    mapsOwners: (await tryIdMappedMount()).works,
   })
 }
 
@@ -78,13 +93,22 @@ const FREEZE_LIMIT_MS = 5_000
 
 interface Parts {
   readonly runtime: Runtime
-  readonly program: { readonly node: string; readonly guest: string }
+  readonly program: { readonly node: string; readonly guest: string; readonly kernels: string }
   readonly groups: Groups
   readonly uidRanges: UidRanges
-  readonly image: Image
+  readonly images: ImageStore
+  readonly ours: Program
   readonly disks: Disks
   readonly seccomp: OciSeccomp
   readonly maxOpenFiles: number
+  readonly mapsOwners: boolean
+}
+
+/** One start under way. */
+interface Start {
+  readonly spec: SandboxSpec
+  readonly paths: SandboxPaths
+  readonly image: Image
 }
 
 /** Sandboxes by an OCI runtime on this host, without a daemon. The port says what is promised. */
@@ -92,6 +116,8 @@ export class OciBackend implements IsolationBackend {
   readonly name = 'oci'
   readonly runtime: string
   readonly capabilities: Capabilities
+  readonly images: ImageStore
+  readonly hostPaths: OciHostPaths
   readonly #options: OciOptions
   readonly #parts: Parts
   /** What crun made of our profile for the first sandbox, in base64. */
@@ -102,6 +128,8 @@ export class OciBackend implements IsolationBackend {
     this.#options = options
     this.#parts = parts
     this.runtime = nameOf(parts.runtime)
+    this.images = parts.images
+    this.hostPaths = new OciHostPaths(options)
     this.capabilities = {
       tiers: ['standard'],
       network: 'none',
@@ -109,19 +137,23 @@ export class OciBackend implements IsolationBackend {
       separateGuestUid: true,
       limits: [...parts.groups.limits, 'disk'],
       cgroup: parts.groups.kind,
+      mounts: parts.mapsOwners ? ['idmap'] : [],
     }
   }
 
-  async start(spec: SandboxSpec, signal: AbortSignal): Promise<RunningSandbox> {
+  async start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
     throwOnUnsupported(spec)
+    const image = this.images.find(spec.image)
     const paths = pathsOf(this.#options, spec.id)
     // Checked before anything is made, for a start that fails destroys whatever bears its id.
     if (this.#starting.has(spec.id) || existsSync(paths.disk) || this.#parts.groups.ids().includes(spec.id))
       throw new AirlockError('internal', `${spec.id} was started before.`)
     const abort = new AbortController()
-    const started = this.#startOrDestroy(spec, paths, deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal])))
+    const until = deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal]))
+    const started = this.#startOrDestroy({ spec, image, paths }, until)
     this.#starting.set(spec.id, { ended: started.catch(() => undefined), abort })
-    return await started.finally(() => this.#starting.delete(spec.id))
+    const running = await started.finally(() => this.#starting.delete(spec.id))
+    return { ...running, image: image.name }
   }
 
   async adopt(id: string): Promise<RunningSandbox | undefined> {
@@ -151,6 +183,10 @@ export class OciBackend implements IsolationBackend {
     return this.#parts.groups.stats(id)
   }
 
+  async groupUsage(id: string, child: string): Promise<GroupUsage | undefined> {
+    return this.#parts.groups.usage(id, child)
+  }
+
   async stop(id: string): Promise<void> {
     const starting = this.#starting.get(id)
     starting?.abort.abort(new AirlockError('sandbox_ended', 'The sandbox was ended while it started.'))
@@ -171,18 +207,20 @@ export class OciBackend implements IsolationBackend {
     })
   }
 
-  async #startOrDestroy(spec: SandboxSpec, paths: SandboxPaths, signal: AbortSignal): Promise<RunningSandbox> {
+  async #startOrDestroy(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
     try {
-      return await this.#start(spec, paths, signal)
+      return await this.#start(start, signal)
     } catch (error) {
-      await this.#destroy(spec.id).catch((cause: unknown) =>
-        this.#options.log.error('a failed start left something behind', { sandbox: spec.id, cause }),
+      const { id } = start.spec
+      await this.#destroy(id).catch((cause: unknown) =>
+        this.#options.log.error('a failed start left something behind', { sandbox: id, cause }),
       )
       throw isAirlockError(error) ? error : new AirlockError('start_failed', undefined, { cause: error })
     }
   }
 
-  async #start(spec: SandboxSpec, paths: SandboxPaths, signal: AbortSignal): Promise<RunningSandbox> {
+  async #start(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
+    const { spec, paths } = start
     const { uidRanges, disks } = this.#parts
     const { failpoint } = this.#options
     await mkdir(paths.dir, { recursive: true, mode: 0o700 })
@@ -194,11 +232,12 @@ export class OciBackend implements IsolationBackend {
     signal.throwIfAborted()
     // Whoever can reach the socket is the guest: nobody but the sandbox's root may pass.
     await Promise.all([chown(spec.controlDir, uidRange.first, uidRange.first), chmod(spec.controlDir, 0o700)])
-    const launch = this.#launch(spec, paths, { uidRange, groups: entry })
+    const boot = this.#boot(start)
+    const launch = this.#launch(start, { uidRange, boot, groups: entry })
     await writeLaunch(launch)
     await runLaunch(launch, signal)
     await failpoint('create.launched')
-    await writeFile(paths.isolation, JSON.stringify(await this.#measure(paths, signal)))
+    await writeFile(paths.isolation, JSON.stringify(await this.#measure({ paths, init: initArgs(boot) }, signal)))
     if (launch.runtime.kind === 'crun') this.#compiledSeccomp ??= await readCompiledSeccomp(paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
@@ -214,35 +253,43 @@ export class OciBackend implements IsolationBackend {
     }
   }
 
+  #boot({ spec, image }: Start): GuestBoot {
+    const { groups, ours } = this.#parts
+    return makeBoot(groups.inside(spec.id).guest, image.hasHostPrograms ? undefined : ours.programs)
+  }
+
   #launch(
-    spec: SandboxSpec,
-    paths: SandboxPaths,
-    made: { readonly uidRange: UidRange; readonly groups: GroupEntry },
+    { spec, paths, image }: Start,
+    made: { readonly uidRange: UidRange; readonly boot: GuestBoot; readonly groups: GroupEntry },
   ): Launch {
-    const { groups, image, program, runtime, seccomp } = this.#parts
+    const { groups, ours, program, runtime, seccomp } = this.#parts
     const inside = groups.inside(spec.id)
+    const user = made.uidRange.first + USER.uid
     const hides = runtime.kind === 'crun' && groups.kind === 'hybrid' && existsSync(UNIFIED_BESIDE_V1)
     return {
       id: spec.id,
       paths,
       runtime,
       groups: made.groups,
-      user: made.uidRange.first + USER.uid,
+      user,
+      grants: spec.mounts.length === 0 ? undefined : this.hostPaths.request(spec.mounts, user),
       bundle: makeBundle({
-        boot: makeBoot(inside.guest),
+        boot: made.boot,
         limits: spec.limits,
         uidRange: made.uidRange,
         seccomp,
         compiledSeccomp: this.#compiledSeccomp,
         imageBinds: image.binds,
         groupBinds: inside.binds,
+        grants: grantBinds(spec.mounts),
         cgroupsPath: runtime.kind === 'runc' ? groups.runtimePath(spec.id) : undefined,
         maxOpenFiles: this.#parts.maxOpenFiles,
       }),
       sources: {
         ...program,
-        rootfs: image.rootfs,
-        program: image.program,
+        root: image.root,
+        overlays: image.overlays,
+        program: ours.dir,
         controlDir: spec.controlDir,
         hidden: hides ? UNIFIED_BESIDE_V1 : undefined,
       },
@@ -250,10 +297,13 @@ export class OciBackend implements IsolationBackend {
   }
 
   /** A runtime answers before its child has become ours, and the filter comes last: only then is there a wall to measure. */
-  async #measure(paths: SandboxPaths, signal: AbortSignal): Promise<EffectiveIsolation> {
-    const pid = readPidFile(paths.pidFile)
+  async #measure(
+    of: { readonly paths: SandboxPaths; readonly init: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<EffectiveIsolation> {
+    const pid = readPidFile(of.paths.pidFile)
     if (pid === undefined) throw new AirlockError('start_failed', 'The runtime did not say which process it started.')
-    await waitFor(() => (isInit(pid) ? true : undefined), { signal, everyMs: 1 })
+    await waitFor(() => (isInit(pid, of.init) ? true : undefined), { signal, everyMs: 1 })
     return {
       backend: this.name,
       runtime: this.runtime,
@@ -277,24 +327,49 @@ async function readCompiledSeccomp(paths: SandboxPaths, id: string): Promise<str
 }
 
 /** Nothing of the caller's is in it: arguments of a process can be read by everybody on the host. */
-function makeBoot(groups: GuestBoot['groups']): GuestBoot {
+function makeBoot(groups: GuestBoot['groups'], programs: GuestPrograms | undefined): GuestBoot {
+  const local = `${INSIDE.home}/.local`
+  const own = [INSIDE.wrappers, `${local}/bin`]
   const env = {
-    PATH: `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${INSIDE.program}/bin`,
+    // Our Node runs by itself only where the libraries of the host are.
+    PATH: [...own, SYSTEM_PATH, ...(programs ? [] : [`${INSIDE.program}/bin`])].join(':'),
     HOME: INSIDE.home,
     USER: 'user',
     LOGNAME: 'user',
-    SHELL: existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh',
+    SHELL: !programs && existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh',
     LANG: 'C.UTF-8',
     TMPDIR: '/tmp',
+    ...installEnv(local),
   }
-  return { socket: INSIDE.controlSocket, user: USER, env, groups }
+  const { controlSocket: socket, kernels, steps } = INSIDE
+  return { socket, user: USER, env, groups, kernels, steps, ...(programs ? { programs } : {}) }
+}
+
+const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/**
+ * What users install goes to their home: pip does so by itself where it cannot write (and PIP_USER would break virtual
+ * environments), npm has to be told. Nobody is there to answer questions, and without a network no try is worth another.
+ */
+function installEnv(prefix: string): Readonly<Record<string, string>> {
+  return {
+    PYTHONUSERBASE: prefix,
+    PIP_BREAK_SYSTEM_PACKAGES: '1',
+    PIP_NO_INPUT: '1',
+    PIP_DISABLE_PIP_VERSION_CHECK: '1',
+    PIP_RETRIES: '0',
+    NPM_CONFIG_PREFIX: prefix,
+    NPM_CONFIG_UPDATE_NOTIFIER: 'false',
+    NPM_CONFIG_FETCH_RETRIES: '0',
+    NPM_CONFIG_AUDIT: 'false',
+    NPM_CONFIG_FUND: 'false',
+  }
 }
 
 /** Fails closed: what this backend does not do is refused, never done differently. */
 function throwOnUnsupported(spec: SandboxSpec): void {
   if (spec.tier !== 'standard')
     throw new AirlockError('isolation_unavailable', `The tier "${spec.tier}" is not available on this host.`)
-  if (spec.template !== 'base') throw new AirlockError('template_not_found', `There is no template "${spec.template}".`)
 }
 
 function throwUnlessCapable(): void {

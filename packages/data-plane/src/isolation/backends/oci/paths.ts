@@ -16,7 +16,13 @@ export const STAGED = {
   rootfs: `${STAGE}/rootfs`,
   program: `${STAGE}/program`,
   control: `${STAGE}/control`,
+  grants: `${STAGE}/grants`,
 } as const
+
+/** Where an image's own overlay is. */
+export function stagedOverlay(name: string): string {
+  return `${STAGE}/${name}`
+}
 
 /** Everything of one sandbox on disk, named by its id. */
 export interface SandboxPaths {

@@ -1,6 +1,6 @@
 import type { Limits } from '@airlock/contract'
 import type { GuestGroups } from '@airlock/contract/guest'
-import type { SandboxStats } from '../../../backend.ts'
+import type { GroupUsage, SandboxStats } from '../../../backend.ts'
 import type { CgroupKind } from './hierarchies.ts'
 
 /**
@@ -46,6 +46,9 @@ export interface Groups {
   ids(): readonly string[]
 
   stats(id: string): SandboxStats | undefined
+
+  /** What the child group has used. Undefined when it is gone, or cannot be told apart from others. */
+  usage(id: string, child: string): GroupUsage | undefined
 }
 
 export interface GroupSpec {

@@ -2,7 +2,7 @@ import { AirlockError, type Limits } from '@airlock/contract'
 import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SandboxStats } from '../../../backend.ts'
+import type { GroupUsage, SandboxStats } from '../../../backend.ts'
 import { CPU_PERIOD_US, GUEST_LIMITS, type Bind, type GroupEntry, type Groups, type GroupSpec } from './groups.ts'
 import type { Hierarchy } from './hierarchies.ts'
 import { childrenOf, keyed, pidsBelow, readKernel, removeTree, signalAll, writeIfThere, writeKernel } from './tree.ts'
@@ -131,6 +131,19 @@ export class GroupsV1 implements Groups {
       memoryPeakBytes: peak === undefined ? null : Number(peak),
       cpuMs: cpu === undefined ? null : Math.floor(Number(cpu) / 1e6),
       oomKills: kills.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+    }
+  }
+
+  /** Child groups are in the hierarchy of pids alone, so only a single one can be told: it is all of `user`. */
+  usage(id: string, child: string): GroupUsage | undefined {
+    const children = childrenOf(this.#group('pids', id, 'user'))
+    if (children.length !== 1 || children[0] !== child) return undefined
+    const cpu = readKernel(this.#group('cpuacct', id, 'user/cpuacct.usage'))
+    const peak = readKernel(this.#group('memory', id, 'user/memory.max_usage_in_bytes'))
+    return {
+      cpuMs: cpu === undefined ? null : Number(cpu) / 1e6,
+      memoryPeakBytes: peak === undefined ? null : Number(peak),
+      isWhole: true,
     }
   }
 

@@ -2,7 +2,7 @@ import type { Limits } from '@airlock/contract'
 import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SandboxStats } from '../../../backend.ts'
+import type { GroupUsage, SandboxStats } from '../../../backend.ts'
 import {
   CPU_PERIOD_US,
   GUEST_LIMITS,
@@ -125,6 +125,14 @@ export class GroupsV2 implements Groups {
       cpuMs: usec === undefined ? null : Math.floor(usec / 1000),
       oomKills: keyed(read('memory.events'), 'oom_kill') ?? null,
     }
+  }
+
+  /** The kernel counts the time of every group; memory only where a controller is passed on, which it is not to children. */
+  usage(id: string, child: string): GroupUsage | undefined {
+    const usec = keyed(readKernel(this.#group(id, `user/${child}/cpu.stat`)), 'usage_usec')
+    if (usec === undefined) return undefined
+    const peak = readKernel(this.#group(id, `user/${child}/memory.peak`))
+    return { cpuMs: usec / 1000, memoryPeakBytes: peak === undefined ? null : Number(peak), isWhole: false }
   }
 
   #limitWrites(

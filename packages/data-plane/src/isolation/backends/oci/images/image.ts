@@ -13,18 +13,23 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { Bind } from './groups/groups.ts'
+import type { Bind } from '../groups/groups.ts'
 
-/** A root file system: a directory of mount points and small files, and what of the host is bound into it. */
+/** What a sandbox stands on, all of it read-only. */
 export interface Image {
-  readonly rootfs: string
-  /** Where the guest and its Node are bound, with a placeholder for each. */
-  readonly program: string
+  readonly name: string
+  /** Directories that lie over each other, the topmost first: together they are the root. */
+  readonly root: readonly string[]
+  /** More of the same, by the name that the result has on the stage. */
+  readonly overlays: Readonly<Record<string, readonly string[]>>
+  /** Of the host or of the stage, into the root, which has a placeholder for each. */
   readonly binds: readonly Bind[]
+  /** Whether the programs of this host are in it. Where they are not, the guest brings its own. */
+  readonly hasHostPrograms: boolean
 }
 
 /** Counts up whenever the code below makes something else of the same tables. */
-const RECIPE_VERSION = 2
+const RECIPE_VERSION = 3
 
 /** Parents first. */
 const DIRECTORIES = [
@@ -39,6 +44,7 @@ const DIRECTORIES = [
   'tmp',
   'usr',
   'var',
+  INSIDE.grants.slice(1),
   INSIDE.home.slice(1),
   INSIDE.program.slice(1),
   INSIDE.workspace.slice(1),
@@ -61,7 +67,7 @@ const FILES = {
 } as const
 
 /** Parts of the host's /etc that programs in /usr need. Nothing else of it is visible inside. */
-const ETC = /^(?:alternatives|ld\.so\.cache|python3.*)$/u
+const ETC = /^(?:alternatives|fonts|ld\.so\.cache|python3.*)$/u
 
 /** Real directories on hosts that did not merge them into /usr. */
 const OUTSIDE_USR = /^(?:bin|sbin|lib(?:32|64|x32)?)$/u
@@ -74,15 +80,48 @@ export function makeHostImage(stateDir: string): Image {
   const binds = hostBinds()
   const links = { ...LINKS, ...hostLinks() }
   const recipe = JSON.stringify([RECIPE_VERSION, DIRECTORIES, links, FILES, binds])
-  const dir = join(stateDir, 'images', `host-${createHash('sha256').update(recipe).digest('hex').slice(0, 8)}`)
-  const image = { rootfs: join(dir, 'rootfs'), program: join(dir, 'program'), binds }
+  const name = `host-${createHash('sha256').update(recipe).digest('hex').slice(0, 8)}`
+  const dir = join(imagesDir(stateDir), name)
+  const image = { name, root: [join(dir, 'rootfs')], overlays: {}, binds, hasHostPrograms: true }
   if (existsSync(dir)) return image
   const fresh = `${dir}.new`
   rmSync(fresh, { recursive: true, force: true })
   makeRootfs(join(fresh, 'rootfs'), binds, links)
-  makeProgram(join(fresh, 'program'))
   renameSync(fresh, dir)
   return image
+}
+
+/**
+ * What lies over an imported root: our mount points as true directories, so that no link of the image leads a mount
+ * elsewhere; our own files; and no library that a loader of ours would be told to load.
+ */
+export function makeTop(
+  top: string,
+  of: { readonly passwd: readonly string[]; readonly group: readonly string[] },
+): void {
+  for (const name of DIRECTORIES.filter((directory) => !HOST_ONLY.has(directory))) makeDirectory(join(top, name))
+  chmodSync(join(top, 'tmp'), 0o1777)
+  const files = {
+    ...FILES,
+    'etc/passwd': merge(FILES['etc/passwd'], of.passwd),
+    'etc/group': merge(FILES['etc/group'], of.group),
+  }
+  for (const [name, lines] of Object.entries(files))
+    makeFile(join(top, name), lines.map((line) => `${line}\n`).join(''))
+  makeFile(join(top, 'etc', 'ld.so.preload'), '')
+}
+
+const HOST_ONLY: ReadonlySet<string> = new Set(['etc/ssl', 'usr', 'var'])
+
+/** Our lines, and those of the image that claim neither the same name nor the same number. */
+function merge(ours: readonly string[], theirs: readonly string[]): readonly string[] {
+  const keys = new Set(ours.flatMap((line) => [line.split(':')[0], line.split(':')[2]]))
+  const plain = theirs.filter((line) => /^[\w.-]{1,64}:[^:]{0,64}:\d{1,10}:[\x20-\x7E]{0,512}$/u.test(line))
+  return [...ours, ...plain.filter((line) => !keys.has(line.split(':')[0]) && !keys.has(line.split(':')[2]))]
+}
+
+export function imagesDir(stateDir: string): string {
+  return join(stateDir, 'images')
 }
 
 function makeRootfs(rootfs: string, binds: readonly Bind[], links: Readonly<Record<string, string>>): void {
@@ -96,13 +135,6 @@ function makeRootfs(rootfs: string, binds: readonly Bind[], links: Readonly<Reco
     if (lstatSync(source).isDirectory()) makeDirectory(join(rootfs, destination))
     else makeFile(join(rootfs, destination), '')
   }
-}
-
-function makeProgram(program: string): void {
-  makeDirectory(program)
-  makeDirectory(join(program, 'bin'))
-  makeFile(join(program, 'bin', 'node'), '')
-  makeFile(join(program, 'guest.cjs'), '')
 }
 
 /** Links of a host whose /bin and the like are in /usr. */
@@ -125,12 +157,12 @@ function hostBinds(): readonly Bind[] {
 }
 
 /** Whatever the umask is: the sandbox's root is nobody here. */
-function makeDirectory(path: string): void {
+export function makeDirectory(path: string): void {
   mkdirSync(path, { recursive: true })
   chmodSync(path, 0o755)
 }
 
-function makeFile(path: string, text: string): void {
+export function makeFile(path: string, text: string, mode = 0o644): void {
   writeFileSync(path, text)
-  chmodSync(path, 0o644)
+  chmodSync(path, mode)
 }

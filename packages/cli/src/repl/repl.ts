@@ -1,0 +1,157 @@
+import { AirlockError, type Runtime, type Session, type StepOptions } from '@airlock/sdk'
+import { createInterface, type Interface } from 'node:readline'
+import { Exit, reportFailure } from '../failure.ts'
+import type { Interrupts } from '../interrupts.ts'
+import { Pictures } from '../pictures.ts'
+import { StepPrinter } from '../step-printer.ts'
+import type { Terminal } from '../terminal.ts'
+import { History } from './history.ts'
+import { isIncompleteBash } from './incomplete-bash.ts'
+import { isIncompleteNode } from './incomplete-node.ts'
+import { isIncompletePython } from './incomplete-python.ts'
+import { KeyGate } from './key-gate.ts'
+
+interface Language {
+  readonly prompt: string
+  readonly more: string
+  readonly isIncomplete: (code: string) => boolean
+}
+
+const LANGUAGES: Readonly<Record<Runtime, Language>> = {
+  python: { prompt: '>>> ', more: '... ', isIncomplete: isIncompletePython },
+  node: { prompt: '> ', more: '... ', isIncomplete: isIncompleteNode },
+  bash: { prompt: '$ ', more: '> ', isIncomplete: isIncompleteBash },
+}
+
+/** Lines that come this close together were pasted, and belong together. */
+const PASTE_MS = 15
+const HISTORY = 1000
+/** Ends that no further line can change. */
+const OVER: ReadonlySet<string> = new Set([
+  'session_expired',
+  'session_not_found',
+  'sandbox_ended',
+  'guest_lost',
+  'runtime_crashed',
+  'server_unreachable',
+])
+
+/** A conversation with an interpreter until Ctrl-D. Answers the exit code. */
+export class Repl {
+  readonly #terminal: Terminal
+  readonly #session: Session
+  readonly #options: StepOptions
+  readonly #interrupts: Interrupts
+  readonly #language: Language
+  readonly #history: History
+  readonly #pictures = new Pictures(process.cwd())
+  #leave: (exitCode: number | Promise<never>) => void = () => undefined
+  #lines: string[] = []
+  #pasting: NodeJS.Timeout | undefined
+  #isLeaving = false
+
+  constructor(
+    terminal: Terminal,
+    session: Session,
+    { options, interrupts }: { readonly options: StepOptions; readonly interrupts: Interrupts },
+  ) {
+    this.#terminal = terminal
+    this.#session = session
+    this.#options = options
+    this.#interrupts = interrupts
+    this.#language = LANGUAGES[session.runtime]
+    this.#history = new History(session.runtime)
+  }
+
+  async run(): Promise<number> {
+    using gate = new KeyGate(process.stdin)
+    const editor = createInterface({
+      input: gate,
+      output: process.stdout,
+      terminal: true,
+      history: this.#history.load(),
+      historySize: HISTORY,
+      removeHistoryDuplicates: true,
+    })
+    const left = new Promise<number>((resolve) => (this.#leave = resolve))
+    const stop = (): void => this.#leave(fail(new Exit(this.#interrupts.exitCode)))
+    this.#interrupts.stopped.addEventListener('abort', stop, { once: true })
+    editor.on('line', (line) => this.#onLine(editor, gate, line))
+    editor.on('SIGINT', () => this.#onCtrlC(editor))
+    editor.once('close', () => this.#leave(0))
+    this.#prompt(editor)
+    try {
+      return await left
+    } finally {
+      clearTimeout(this.#pasting)
+      editor.close()
+      process.stdout.write('\n')
+    }
+  }
+
+  #prompt(editor: Interface): void {
+    const { prompt, more } = this.#language
+    editor.setPrompt(this.#terminal.style('cyan', this.#lines.length === 0 ? prompt : more))
+    editor.prompt()
+  }
+
+  #onLine(editor: Interface, gate: KeyGate, line: string): void {
+    clearTimeout(this.#pasting)
+    this.#isLeaving = false
+    this.#lines.push(line)
+    this.#history.add(line)
+    const code = this.#lines.join('\n')
+    if (this.#language.isIncomplete(code)) return this.#prompt(editor)
+    this.#pasting = setTimeout(() => {
+      this.#lines = []
+      this.#submit(editor, gate, code).catch((error: unknown) => this.#leave(fail(error)))
+    }, PASTE_MS)
+  }
+
+  async #submit(editor: Interface, gate: KeyGate, code: string): Promise<void> {
+    if (code.trim() === '') return this.#prompt(editor)
+    let asked = 0
+    gate.close(() => this.#interrupt(++asked))
+    try {
+      await this.#run(code)
+    } finally {
+      gate.open()
+    }
+    this.#prompt(editor)
+  }
+
+  async #run(code: string): Promise<void> {
+    const printer = new StepPrinter(this.#terminal, this.#pictures)
+    const signal = this.#interrupts.stopped
+    try {
+      for await (const event of this.#session.stream(code, { ...this.#options, signal })) await printer.print(event)
+    } catch (error) {
+      if (signal.aborted || !(error instanceof AirlockError) || OVER.has(error.code)) throw error
+      reportFailure(this.#terminal, error)
+    }
+  }
+
+  /** The first asks the code, as Ctrl-C does; what does not listen to that can be given up. */
+  #interrupt(times: number): void {
+    const failed = (error: unknown): void => void reportFailure(this.#terminal, error)
+    if (times === 1) this.#session.interrupt().catch(failed)
+    else if (times === 2) this.#terminal.note('It still runs. Ctrl-C once more starts the interpreter anew.')
+    else if (times === 3) this.#session.restart().catch(failed)
+  }
+
+  /** At a prompt: forgets what was typed; where there is nothing to forget, the second one leaves. */
+  #onCtrlC(editor: Interface): void {
+    const isEmpty = this.#lines.length === 0 && editor.line === ''
+    if (isEmpty && this.#isLeaving) return editor.close()
+    this.#isLeaving = isEmpty
+    this.#lines = []
+    clearTimeout(this.#pasting)
+    process.stdout.write(isEmpty ? '\n(Ctrl-C again or Ctrl-D leaves)\n' : '\n')
+    Object.assign(editor, { line: '', cursor: 0 })
+    this.#prompt(editor)
+  }
+}
+
+async function fail(error: unknown): Promise<never> {
+  throw error
+}

@@ -1,0 +1,42 @@
+import { Airlock, type Runtime, type Session } from '@airlock/sdk'
+import type { CodeOptions } from './code-options.ts'
+import type { Context } from './context.ts'
+import { Interrupts } from './interrupts.ts'
+import { openSession } from './open-session.ts'
+import { withProgress } from './progress.ts'
+import { toCreateOptions } from './sandbox-options.ts'
+
+/** A person at a prompt thinks longer than a program. */
+const LASTING_TTL_MS = 60 * 60_000
+
+/** Opens a session for some work, and ends it afterwards, with the sandbox that was made for it. */
+export async function withSession(
+  { terminal }: Context,
+  how: { readonly runtime: Runtime; readonly options: CodeOptions; readonly isLasting?: boolean },
+  work: (session: Session, interrupts: Interrupts) => Promise<number>,
+): Promise<number> {
+  const { runtime, options } = how
+  using interrupts = new Interrupts()
+  const session = await openSession(terminal, new Airlock(), {
+    runtime,
+    sandbox: options.sandbox,
+    create: toCreateOptions(options),
+    env: options.env ?? {},
+    ttlMs: options.ttl ?? (how.isLasting === true ? LASTING_TTL_MS : undefined),
+    files: options.with ?? [],
+    signal: interrupts.asked,
+  }).catch((error: unknown) => {
+    interrupts.throwIfAsked()
+    throw error
+  })
+  try {
+    interrupts.throwIfAsked()
+    return await work(session, interrupts)
+  } finally {
+    await withProgress(
+      terminal,
+      () => `Ending ${session.id}`,
+      async () => session.terminate(),
+    )
+  }
+}

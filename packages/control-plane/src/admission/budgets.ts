@@ -1,0 +1,129 @@
+import { AirlockError, BOUNDS, type BudgetLimitName, type BudgetLimits, type Limits } from '@airlock/contract'
+import {
+  type BudgetScope,
+  findSetLimits,
+  insertReservation,
+  type StoredReservation,
+  sumHeld,
+} from '../store/budgets.ts'
+import type { Queries } from '../store/store.ts'
+import { sumSpent } from '../store/usage.ts'
+
+/** Longer than any creation takes: its permit is over after a minute. */
+const RESERVED_MS = 5 * 60_000
+const RETRY_AFTER_S = 5
+
+/** Who wants a sandbox, how large, and where. */
+export interface Asking {
+  readonly reservation: string
+  readonly sandbox: string
+  readonly tenant: string
+  readonly agent: string
+  readonly node: string
+  readonly limits: Pick<Limits, 'memoryBytes' | 'cpus'>
+  readonly now: number
+}
+
+/** What the node has for sandboxes, with what it promises beyond that. */
+export interface NodeCapacity {
+  readonly sandboxes: number
+  readonly memoryBytes: number
+  readonly cpus: number
+}
+
+/**
+ * Sets aside what a sandbox may use, in the budgets of its agent and its tenant and on its node, or refuses. Precondition: in the
+ * transaction that takes the place; transactions run one after another, so two requests cannot share what is left.
+ * Held until the sandbox ends; one that is not committed in time is nobody's any more.
+ */
+export async function reserve(
+  db: Queries,
+  asking: Asking,
+  rules: { readonly defaults: BudgetLimits; readonly capacity: NodeCapacity },
+): Promise<void> {
+  const { tenant, agent } = asking
+  await assertAllowed(db, asking, { scope: { tenant, agent }, defaults: rules.defaults })
+  await assertAllowed(db, asking, { scope: { tenant, agent: null }, defaults: rules.defaults })
+  await assertRoom(db, asking, rules.capacity)
+  await insertReservation(db, reservationOf(asking))
+}
+
+/** The limits that hold for an agent, or with null for its tenant. */
+export async function limitsOf(db: Queries, of: BudgetScope, defaults: BudgetLimits): Promise<BudgetLimits> {
+  return { ...defaultsOf(of, defaults), ...(await findSetLimits(db, of)) }
+}
+
+/** A day of budgets, in UTC: 2026-01-31. */
+export function dayOf(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 10)
+}
+
+function defaultsOf(of: BudgetScope, agent: BudgetLimits): BudgetLimits {
+  if (of.agent !== null) return agent
+  return {
+    sandboxes: agent.sandboxes * BOUNDS.tenantShare,
+    memoryBytes: agent.memoryBytes * BOUNDS.tenantShare,
+    cpus: agent.cpus * BOUNDS.tenantShare,
+    computeSecondsPerDay: agent.computeSecondsPerDay * BOUNDS.tenantShare,
+    dollarsPerDay: agent.dollarsPerDay * BOUNDS.tenantShare,
+  }
+}
+
+async function assertAllowed(
+  db: Queries,
+  asking: Asking,
+  of: { readonly scope: BudgetScope; readonly defaults: BudgetLimits },
+): Promise<void> {
+  const { scope } = of
+  const limits = await limitsOf(db, scope, of.defaults)
+  const held = await sumHeld(db, scope, asking.sandbox)
+  const { memoryBytes, cpus } = asking.limits
+  const wanted = [
+    { name: 'sandboxes', used: held.sandboxes, more: 1, limit: limits.sandboxes, per: 1 },
+    { name: 'memoryBytes', used: held.memoryBytes, more: memoryBytes, limit: limits.memoryBytes, per: 1 },
+    { name: 'cpus', used: held.cpuMillis, more: millis(cpus), limit: millis(limits.cpus), per: 1000 },
+  ] as const
+  for (const { name, used, more, limit, per } of wanted)
+    if (used + more > limit)
+      throw exhausted(
+        scope,
+        name,
+        `${used / per} of ${limit / per} are reserved, and ${more / per} more were asked for`,
+      )
+  const spent = await sumSpent(db, { ...scope, day: dayOf(asking.now) })
+  if (spent.computeMs >= limits.computeSecondsPerDay * 1000)
+    throw exhausted(scope, 'computeSecondsPerDay', `all ${limits.computeSecondsPerDay} of today are used up`)
+}
+
+/** Fails closed: what the node cannot keep is not promised. */
+async function assertRoom(db: Queries, asking: Asking, capacity: NodeCapacity): Promise<void> {
+  const held = await sumHeld(db, { node: asking.node }, asking.sandbox)
+  const full =
+    held.sandboxes + 1 > capacity.sandboxes
+      ? 'sandboxes'
+      : held.memoryBytes + asking.limits.memoryBytes > capacity.memoryBytes
+        ? 'memory'
+        : held.cpuMillis + millis(asking.limits.cpus) > millis(capacity.cpus)
+          ? 'processors'
+          : undefined
+  if (full === undefined) return
+  throw new AirlockError('capacity_exhausted', `The node has promised all of its ${full}.`, {
+    retryAfterS: RETRY_AFTER_S,
+  })
+}
+
+function exhausted(scope: BudgetScope, name: BudgetLimitName, why: string): AirlockError {
+  const whose = scope.agent === null ? `the tenant ${scope.tenant}` : `the agent ${scope.agent}`
+  return new AirlockError('budget_exhausted', `The budget of ${whose} is exhausted: ${name}, ${why}.`)
+}
+
+function reservationOf(asking: Asking): StoredReservation {
+  const { reservation: id, sandbox, tenant, agent, node, limits, now } = asking
+  const held = { memoryBytes: limits.memoryBytes, cpuMillis: millis(limits.cpus) }
+  return { sandbox, id, tenant, agent, node, ...held, expiresAt: now + RESERVED_MS }
+}
+
+/** Parts of a processor are counted in whole thousandths, so that sums are exact. */
+function millis(cpus: number): number {
+  return Math.round(cpus * 1000)
+}

@@ -1,0 +1,31 @@
+import type { Mount, PermitMount } from '@airlock/contract'
+import type { AgentKey } from '../store/agents.ts'
+import { listGrants } from '../store/grants.ts'
+import type { Queries } from '../store/store.ts'
+
+/**
+ * What a sandbox of an agent sees of a node: everything it was granted there, and nothing else. Preconditions: in the
+ * transaction that inserts the row, so that a grant that is taken back finds the sandbox that holds it.
+ */
+export async function grantedMounts(
+  db: Queries,
+  of: AgentKey & { readonly node: string },
+): Promise<readonly PermitMount[]> {
+  const grants = await listGrants(db, of)
+  return grants.map(({ id, path, mode, kind, target, dev, ino, allowed, blocked }) => ({
+    grant: id,
+    path,
+    mode,
+    kind,
+    target,
+    dev,
+    ino,
+    allowed,
+    blocked,
+  }))
+}
+
+/** The part of it that callers see. */
+export function toMount({ grant, path, target, mode, kind }: PermitMount): Mount {
+  return { grant, path, target, mode, kind }
+}

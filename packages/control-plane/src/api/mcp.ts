@@ -1,0 +1,65 @@
+import { AirlockError, type RouteName } from '@airlock/contract'
+import { McpHttp } from '@airlock/mcp'
+import type { Log } from '@airlock/std'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../orchestration/core.ts'
+import { readText } from './body.ts'
+import type { Handlers } from './call.ts'
+import { throwOnForeignOrigin } from './host-check.ts'
+import { HandlerRoutes } from './mcp-routes.ts'
+import { VERSION } from './openapi.ts'
+
+/** A message holds at most the code of a step, or a file to write, in JSON. */
+const BODY_BYTES = 4 * 1024 * 1024
+const METHODS = ['POST', 'GET', 'DELETE'] as const
+
+export interface McpHost {
+  readonly handlers: Handlers
+  readonly log: Log
+  readonly authenticate: (request: FastifyRequest) => Promise<Caller>
+  readonly authorize: (name: RouteName, caller: Caller) => void
+  /** Whether the server answers to loopback names only. */
+  readonly isLocal: () => boolean
+  /** Aborts when the client is gone or the server closes. */
+  readonly signalFor: (reply: FastifyReply) => AbortSignal
+}
+
+/** `/mcp`: the tools of `@airlock/mcp` over streamable HTTP, for whoever has a key, with the rights of that key. */
+export function registerMcp(app: FastifyInstance, host: McpHost): McpHttp {
+  const http = new McpHttp()
+  app.route({
+    method: [...METHODS],
+    url: '/mcp',
+    onRequest: async (request) => {
+      request.routeName = 'mcp'
+      throwOnForeignOrigin(request.headers, host.isLocal())
+      request.caller = await host.authenticate(request)
+    },
+    handler: async (request, reply) => {
+      const { caller } = request
+      if (!caller) throw new AirlockError('unauthenticated')
+      const { handlers, authorize, log } = host
+      const response = await http.answer({
+        routes: new HandlerRoutes({ handlers, authorize, caller }),
+        version: VERSION,
+        owner: `${caller.principal.tenant} ${caller.principal.actor}`,
+        method: request.method,
+        headers: toHeaders(request),
+        body: request.method === 'POST' ? await readText(request.raw, BODY_BYTES) : undefined,
+        signal: host.signalFor(reply),
+        onFault: (error) => log.error('a tool failed', { requestId: caller.requestId, error }),
+      })
+      return reply.send(response)
+    },
+  })
+  return http
+}
+
+/** Without the key: what comes after has no use for it. */
+function toHeaders(request: FastifyRequest): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined && name !== 'authorization' && name !== 'content-length')
+      headers.set(name, Array.isArray(value) ? value.join(', ') : value)
+  return headers
+}

@@ -1,0 +1,31 @@
+import type { UsageReport } from '@airlock/contract'
+import type { Usage } from '../../orchestration/usage.ts'
+import { json, type Handlers } from '../call.ts'
+
+export function usageHandlers(usage: Usage) {
+  return {
+    getUsage: async ({ caller, query, wants }) => {
+      const report = await usage.report(caller, query)
+      if (wants !== 'csv') return json(report)
+      return { kind: 'text', type: 'text/csv; charset=utf-8', text: toCsv(report) }
+    },
+  } satisfies Partial<Handlers>
+}
+
+const COLUMNS = [
+  'day',
+  'tenant',
+  'agent',
+  'sandboxes',
+  'wallSeconds',
+  'cpuSeconds',
+  'computeSeconds',
+  'dollars',
+] as const
+
+/** Names are lower-case words and the rest are numbers, so nothing needs quotes and no cell is a formula. */
+function toCsv({ items }: UsageReport): string {
+  return [COLUMNS, ...items.map((row) => COLUMNS.map((column) => row[column]))]
+    .map((row) => `${row.join(',')}\r\n`)
+    .join('')
+}

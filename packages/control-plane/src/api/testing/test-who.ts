@@ -1,0 +1,34 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AuditSink } from '@airlock/audit'
+import { systemClock } from '@airlock/std'
+import { prepareFirstStart } from '../../identity/first-start.ts'
+import { DataPlaneClient } from '../../orchestration/data-plane-client.ts'
+import { Heartbeats } from '../../orchestration/heartbeats.ts'
+import { Readiness } from '../../orchestration/readiness.ts'
+import { createWho, type Who } from '../../orchestration/who.ts'
+import { setKeyUsed } from '../../store/api-keys.ts'
+import { LatestTimes } from '../../store/latest-times.ts'
+import { openStore } from '../../store/store.ts'
+
+const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
+
+/** For tests of the HTTP edge, the SDK and the CLI only: the real registry on a store of its own, with no sandboxes. */
+export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who; dispose(): Promise<void> }> {
+  const dir = mkdtempSync(join(tmpdir(), 'airlock-test-who-'))
+  const store = await openStore({ file: join(dir, 'airlock.db') })
+  await prepareFirstStart(store, { keysDir: dir, clock: systemClock, node: 'here' })
+  const readiness = new Readiness({ isHeld: true })
+  readiness.serve()
+  const heartbeats = new Heartbeats({ store, clock: systemClock })
+  const keyUses = new LatestTimes(store, setKeyUsed)
+  const here = { node: { id: 'here', holder: 'here' }, dataPlane: new DataPlaneClient('/nonexistent') }
+  const world = { store, audit, clock: systemClock, readiness, heartbeats, keyUses, budgetDefaults: BUDGET, ...here }
+  const ends = { agentEnds: { endSandboxesOf: async () => {} }, grantEnds: { endHoldersOf: async () => {} } }
+  const dispose = async (): Promise<void> => {
+    await store.close()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  return { who: createWho(world, ends), dispose }
+}

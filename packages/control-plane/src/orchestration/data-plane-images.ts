@@ -1,0 +1,74 @@
+import {
+  AirlockError,
+  type ImageReferences,
+  type ImportedImage,
+  importedImage,
+  isErrorCode,
+  type NodeImageEvent,
+  nodeImageEvent,
+  type NodeImages,
+  nodeImages,
+} from '@airlock/contract'
+import { z } from 'zod'
+import { bytesOf, type DataPlaneHttp } from './data-plane-http.ts'
+
+const SHORT_MS = 5_000
+const PRUNE_MS = 120_000
+/** No build and no import takes longer. */
+const LONG_MS = 2 * 60 * 60_000
+const MAX_LINE = 64 * 1024
+
+/** The calls about images of `contract/data-plane-api.ts`. */
+export class DataPlaneImages {
+  readonly #http: DataPlaneHttp
+
+  constructor(http: DataPlaneHttp) {
+    this.#http = http
+  }
+
+  async list(): Promise<NodeImages> {
+    return this.#http.json({ method: 'GET', path: '/images', answerMs: SHORT_MS, again: 'same' }, nodeImages)
+  }
+
+  /** Until `ended`; a build that fails throws its error. Building twice is building once. */
+  async *build(packages: readonly string[]): AsyncGenerator<Exclude<NodeImageEvent, { event: 'error' }>> {
+    const call = { method: 'POST', path: '/images', json: { packages }, answerMs: SHORT_MS, again: 'same' } as const
+    const response = await this.#http.stream({ ...call, signal: AbortSignal.timeout(LONG_MS) })
+    for await (const line of linesOf(bytesOf(response))) {
+      const event = nodeImageEvent.parse(JSON.parse(line))
+      if (event.event === 'error') throw faultOf(event.error)
+      yield event
+      if (event.event === 'ended') return
+    }
+    throw new AirlockError('data_plane_unavailable')
+  }
+
+  async import(tar: AsyncIterable<Buffer>): Promise<ImportedImage> {
+    const call = { method: 'PUT', path: '/images', bytes: tar, answerMs: LONG_MS, again: 'different' } as const
+    return this.#http.json(call, importedImage)
+  }
+
+  async prune(references: ImageReferences): Promise<readonly string[]> {
+    const call = { method: 'POST', path: '/images/prune', json: references, answerMs: PRUNE_MS, again: 'same' } as const
+    return (await this.#http.json(call, z.strictObject({ removed: z.array(z.string()) }))).removed
+  }
+}
+
+async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of bytes) {
+    const lines = (rest + chunk.toString('utf8')).split('\n')
+    rest = lines.pop() ?? ''
+    if (rest.length > MAX_LINE) throw new AirlockError('internal', 'A line of the data plane is too long.')
+    yield* lines
+  }
+}
+
+export function faultOf(error: {
+  readonly code: string
+  readonly message: string
+  readonly hint: string
+}): AirlockError {
+  const code = isErrorCode(error.code) ? error.code : 'internal'
+  return new AirlockError(code, error.message, { hint: error.hint })
+}

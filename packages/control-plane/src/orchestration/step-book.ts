@@ -1,0 +1,80 @@
+import type { NodeCommand, StepError } from '@airlock/contract'
+import { countRestart } from '../store/sessions.ts'
+import { endStep, findStep, type StepEnd, type StoredStep } from '../store/steps.ts'
+import { type Book, isForgotten } from './command-watch.ts'
+import type { Context } from './context.ts'
+import type { Receipts } from './receipts.ts'
+import { StepSaid } from './step-said.ts'
+
+const RICH_MS = 30_000
+
+/** Where steps end: their rows, and their last records. */
+export function stepBook(context: Context, receipts: Receipts): Book<StoredStep, StepEnd> {
+  const { store, clock, failpoint } = context
+  return {
+    read: async (row) => store.query((db) => findStep(db, { session: row.session, step: row.id })),
+    isRunning: (row) => isUnended(row),
+    endOf: async (row, node) =>
+      node ? endOf(node, await lastError(context, row, node)) : unknownEnd(row, clock.now()),
+    write: async (row, end) => {
+      const ended = await store.quick((db) => endStep(db, row.id, end))
+      if (!ended) return undefined
+      await failpoint('step.result-written')
+      if (ended.restarted) await store.query((db) => countRestart(db, row.session))
+      return ended
+    },
+    record: (row) => receipts.stepEnded(row),
+  }
+}
+
+export function isUnended(step: Pick<StoredStep, 'status'>): boolean {
+  return step.status === 'accepted' || step.status === 'running'
+}
+
+/** What the data plane says of an ended step, as our row holds it; `error` is the last rich line, if it is one. */
+export function endOf(node: NodeCommand, error: StepError | null): StepEnd {
+  const isCompleted = node.state === 'exited' && node.exitCode === 0
+  return {
+    status: isCompleted ? 'completed' : 'failed',
+    error: isCompleted ? null : (error ?? plainError(node)),
+    restarted: node.restarted ?? false,
+    truncated: node.truncated,
+    outputBytes: node.outputBytes,
+    usage: node.usage ?? null,
+    startedAt: Math.round(node.startedAt),
+    endedAt: Math.round(node.endedAt ?? node.startedAt),
+  }
+}
+
+/** For a step that its interpreter could say nothing about. */
+function plainError(node: NodeCommand): StepError {
+  if (node.state === 'lost') return OUTCOME_UNKNOWN
+  if (node.timedOut) return { name: 'Timeout', message: 'The step took too long.', traceback: '' }
+  return { name: 'RuntimeCrashed', message: 'The interpreter died.', traceback: '' }
+}
+
+/** The data plane never got it, or does not know it any more. It is never sent again. */
+function unknownEnd(row: StoredStep, endedAt: number): StepEnd {
+  const { restarted, truncated, outputBytes, usage, startedAt } = row
+  return { status: 'failed', error: OUTCOME_UNKNOWN, restarted, truncated, outputBytes, usage, startedAt, endedAt }
+}
+
+const OUTCOME_UNKNOWN: StepError = {
+  name: 'OutcomeUnknown',
+  message: 'The server died while the step ran, and nobody can say what became of it.',
+  traceback: '',
+}
+
+/** Reads only what was said on the stream `rich`, and only of a step that failed. */
+async function lastError(context: Context, row: StoredStep, node: NodeCommand): Promise<StepError | null> {
+  if (node.state !== 'exited' || node.exitCode === 0) return null
+  const said = new StepSaid(node.outputBytes)
+  const asked = { from: node.outputBytes, isRichWhole: true, signal: AbortSignal.timeout(RICH_MS) }
+  try {
+    for await (const item of context.dataPlane.output({ sandbox: row.sandbox, command: row.id }, asked))
+      if (item.kind === 'bytes') said.hear(item)
+  } catch (error) {
+    if (!isForgotten(error)) throw error
+  }
+  return said.error
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { UsageFactTable } from './schema.ts'
+import type { Queries } from './store.ts'
+
+export type StoredUsageFact = Readonly<UsageFactTable>
+
+/** What facts add up to. */
+export interface Spent {
+  readonly computeMs: number
+  readonly microDollars: number
+}
+
+/** A sum comes as text from one dialect, and as null of nothing from both. */
+const amount = z.coerce.number().pipe(z.int())
+
+/** A fact that is there stays as it is: the same key is the same fact. */
+export async function insertUsageFact(db: Queries, fact: StoredUsageFact): Promise<void> {
+  await db
+    .insertInto('usageFacts')
+    .values(fact)
+    .onConflict((conflict) => conflict.columns(['source', 'key']).doNothing())
+    .execute()
+}
+
+/** What an agent, or with null its whole tenant, used up on a day. */
+export async function sumSpent(
+  db: Queries,
+  of: { readonly tenant: string; readonly agent: string | null; readonly day: string },
+): Promise<Spent> {
+  let query = db
+    .selectFrom('usageFacts')
+    .select(({ fn }) => [fn.sum('computeMs').as('computeMs'), fn.sum('microDollars').as('microDollars')])
+    .where('tenant', '=', of.tenant)
+    .where('day', '=', of.day)
+  if (of.agent !== null) query = query.where('agent', '=', of.agent)
+  return z.object({ computeMs: amount, microDollars: amount }).parse(await query.executeTakeFirstOrThrow())
+}
+
+const billed = z.object({ facts: amount, wallMs: amount, cpuMs: amount, computeMs: amount })
+
+/** What is in the ledger for a sandbox already. */
+export async function sumBilled(db: Queries, sandbox: string): Promise<z.infer<typeof billed>> {
+  const row = await db
+    .selectFrom('usageFacts')
+    .select(({ fn }) => [
+      fn.countAll().as('facts'),
+      fn.sum('wallMs').as('wallMs'),
+      fn.sum('cpuMs').as('cpuMs'),
+      fn.sum('computeMs').as('computeMs'),
+    ])
+    .where('sandbox', '=', sandbox)
+    .where('source', '=', 'compute')
+    .executeTakeFirstOrThrow()
+  return billed.parse(row)
+}
+
+export interface UsageFilter {
+  readonly tenant: string
+  /** Null: all of them. */
+  readonly agents: readonly string[] | null
+  readonly from: string | undefined
+  readonly to: string | undefined
+  readonly limit: number
+}
+
+const summed = z.object({
+  agent: z.string(),
+  day: z.string(),
+  sandboxes: amount,
+  wallMs: amount,
+  cpuMs: amount,
+  computeMs: amount,
+  microDollars: amount,
+})
+
+/** By day, the latest first, and by agent. */
+export async function sumUsage(db: Queries, filter: UsageFilter): Promise<readonly z.infer<typeof summed>[]> {
+  if (filter.agents?.length === 0) return []
+  let query = db
+    .selectFrom('usageFacts')
+    .select(({ fn }) => [
+      'agent',
+      'day',
+      fn.count('sandbox').distinct().as('sandboxes'),
+      fn.sum('wallMs').as('wallMs'),
+      fn.sum('cpuMs').as('cpuMs'),
+      fn.sum('computeMs').as('computeMs'),
+      fn.sum('microDollars').as('microDollars'),
+    ])
+    .where('tenant', '=', filter.tenant)
+    .groupBy(['day', 'agent'])
+    .orderBy('day', 'desc')
+    .orderBy('agent')
+    .limit(filter.limit)
+  if (filter.agents) query = query.where('agent', 'in', filter.agents)
+  if (filter.from !== undefined) query = query.where('day', '>=', filter.from)
+  if (filter.to !== undefined) query = query.where('day', '<=', filter.to)
+  return z.array(summed).parse(await query.execute())
+}

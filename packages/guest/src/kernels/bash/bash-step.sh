@@ -1,0 +1,1 @@
+builtin eval "$__airlock_code"

@@ -1,0 +1,72 @@
+import { TOOLS } from '@airlock/mcp'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requires } from '../support/requires.ts'
+import { startServer, type TestServer } from '../support/server.ts'
+import { AIRLOCK, stdioEnvironment } from './client.ts'
+
+const require = createRequire(import.meta.url)
+const PACKAGE = require.resolve('@modelcontextprotocol/inspector/package.json')
+const INSPECTOR = join(PACKAGE, '../clients/launcher/build/index.js')
+const run = promisify(execFile)
+
+let server: TestServer
+/** The inspector keeps what it knows in the home of its user. */
+let home: string
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), 'airlock-inspector-'))
+  server = await startServer()
+})
+afterAll(async () => {
+  rmSync(home, { recursive: true, force: true })
+  await server?.stop('SIGINT')
+})
+
+const TARGETS = [
+  {
+    way: 'HTTP',
+    target: () => [
+      `${server.url}/mcp`,
+      '--transport',
+      'http',
+      '--header',
+      `Authorization: Bearer ${server.developerKey}`,
+    ],
+  },
+  {
+    way: 'stdio',
+    target: () => [
+      process.execPath,
+      AIRLOCK,
+      'mcp',
+      ...Object.entries(stdioEnvironment(server)).flatMap(([name, value]) => ['-e', `${name}=${value}`]),
+    ],
+  },
+] as const
+
+describe.each(TARGETS)('the official inspector over $way', requires('root'), ({ target }) => {
+  const inspect = async (...args: readonly string[]): Promise<unknown> => {
+    const env = { PATH: process.env['PATH'], HOME: home }
+    const { stdout } = await run(process.execPath, [INSPECTOR, '--cli', ...target(), ...args], { env })
+    return JSON.parse(stdout)
+  }
+
+  it('lists the tools', async () => {
+    const { tools } = (await inspect('--method', 'tools/list')) as { tools: { name: string }[] }
+    expect(tools.map((tool) => tool.name)).toEqual(TOOLS.map((tool) => tool.name))
+  })
+
+  it('calls one', async () => {
+    const call = ['--method', 'tools/call', '--tool-name', 'run_code', '--tool-arg']
+    const answer = await inspect(...call, 'language=bash', 'template=base', 'code=echo "from $((6 * 7))"')
+    expect(answer).toMatchObject({
+      content: [{ type: 'text', text: 'from 42\n' }],
+      structuredContent: { status: 'completed', stdout: 'from 42\n' },
+    })
+  })
+})

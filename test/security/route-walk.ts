@@ -1,0 +1,164 @@
+import type { ErrorCode, Role, RouteName } from '@airlock/contract'
+
+/** What a tenant has, by id: another tenant's caller knows all of it and gets none. */
+export interface Things {
+  readonly agent: string
+  readonly grant: string
+  readonly sandbox: string
+  readonly name: string
+  readonly command: string
+  readonly session: string
+  readonly step: string
+  readonly template: string
+  readonly key: string
+  readonly tenant: string
+  readonly file: string
+}
+
+interface Asked {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+export interface Steps {
+  /** The request about these things. */
+  ask(of: Things): Asked
+  /** What hides them; undefined where the route lists what is the caller's own, or makes something of its own. */
+  readonly hidden?: ErrorCode
+  /** What the caller gets for things of its own, where that is not 200. */
+  readonly answers?: number
+  /** The answer repeats names that the caller gave in earlier attempts. */
+  readonly repeats?: boolean
+  /** Who may have an effect by it; `nobody` where that costs too much here. */
+  readonly owner?: Role | 'platform' | 'nobody'
+  /** The platform reaches it in every tenant. */
+  readonly platform?: 'may'
+  /** What is the tenant's and not an agent's is open to who is bound, or closed to all of them. */
+  readonly bound?: 'may' | 'forbidden'
+}
+
+const nothing = (): Asked => ({})
+const inSandbox =
+  (more: (of: Things) => Asked = nothing) =>
+  (of: Things): Asked => ({ params: { id: of.sandbox }, ...more(of) })
+const ofCommand =
+  (more: Asked = {}) =>
+  (of: Things): Asked => ({ params: { id: of.sandbox, command: of.command }, ...more })
+const ofSession =
+  (more: Asked = {}) =>
+  (of: Things): Asked => ({ params: { id: of.session }, ...more })
+const ofStep = (of: Things): Asked => ({ params: { id: of.session, step: of.step } })
+const ofTemplate =
+  (more: Asked = {}) =>
+  (of: Things): Asked => ({ params: { name: of.template }, ...more })
+const ofAgent = (of: Things): Asked => ({ params: { id: of.agent } })
+const ofGrant = (of: Things): Asked => ({ params: { id: of.agent, grant: of.grant } })
+const ofKey = (of: Things): Asked => ({ params: { id: of.key } })
+const atFile = inSandbox((of) => ({ query: { path: of.file } }))
+
+const SANDBOX = { hidden: 'sandbox_not_found' } as const
+const SESSION = { hidden: 'session_not_found' } as const
+const AGENT = { hidden: 'agent_not_found' } as const
+const EVIDENCE = { ask: nothing, bound: 'forbidden', owner: 'auditor', repeats: true } as const
+const KEY = { hidden: 'key_not_found', platform: 'may' } as const
+/** Templates are the tenant's: whoever is bound to an agent may use and change them. */
+const TEMPLATE = { hidden: 'template_not_found', bound: 'may' } as const
+
+export const WALK: { readonly [N in RouteName]: Steps } = {
+  createSandbox: { ask: (of) => ({ body: { agent: of.agent } }), hidden: 'agent_not_found' },
+  listSandboxes: { ask: (of) => ({ query: { agent: of.agent, state: 'all' } }) },
+  getSandbox: { ask: inSandbox(), ...SANDBOX },
+  getOrCreateSandbox: {
+    ask: (of) => ({ params: { name: of.name }, body: { agent: of.agent } }),
+    hidden: 'agent_not_found',
+  },
+  extendSandbox: { ask: inSandbox(), ...SANDBOX },
+  terminateSandbox: { ask: inSandbox(), ...SANDBOX },
+  runCommand: { ask: inSandbox(() => ({ body: { argv: ['true'] } })), ...SANDBOX },
+  listCommands: { ask: inSandbox(), ...SANDBOX },
+  getCommand: { ask: ofCommand(), ...SANDBOX },
+  commandOutput: { ask: ofCommand(), ...SANDBOX },
+  signalCommand: { ask: ofCommand({ body: { signal: 'SIGKILL' } }), ...SANDBOX },
+  writeStdin: { ask: ofCommand(), ...SANDBOX },
+  readFile: { ask: atFile, ...SANDBOX },
+  writeFile: { ask: atFile, ...SANDBOX },
+  removeFile: { ask: atFile, ...SANDBOX },
+  statFile: { ask: atFile, ...SANDBOX },
+  listFiles: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX },
+  makeDirectory: { ask: inSandbox(() => ({ body: { path: 'made' } })), ...SANDBOX },
+  moveFile: { ask: inSandbox((of) => ({ body: { from: of.file, to: 'moved' } })), ...SANDBOX },
+  createSession: { ask: (of) => ({ body: { sandbox: of.sandbox, runtime: 'bash' } }), ...SANDBOX },
+  listSessions: { ask: (of) => ({ query: { sandbox: of.sandbox, state: 'all' } }) },
+  getSession: { ask: ofSession(), ...SESSION },
+  interruptSession: { ask: ofSession(), ...SESSION },
+  restartSession: { ask: ofSession(), ...SESSION },
+  terminateSession: { ask: ofSession(), ...SESSION },
+  runStep: { ask: ofSession({ body: { code: 'true' } }), ...SESSION },
+  listSteps: { ask: ofSession(), ...SESSION },
+  getStep: { ask: ofStep, ...SESSION },
+  stepOutput: { ask: ofStep, ...SESSION },
+  listTemplates: { ask: nothing, bound: 'may' },
+  getTemplate: { ask: ofTemplate(), ...TEMPLATE },
+  putTemplate: { ask: () => ({ params: { name: 'own-template' }, body: { packages: ['jq'] } }), bound: 'may' },
+  buildTemplate: { ask: ofTemplate(), ...TEMPLATE, owner: 'nobody' },
+  importTemplate: { ask: () => ({ params: { name: 'own-image' } }), bound: 'may', answers: 422 },
+  removeTemplate: { ask: ofTemplate(), ...TEMPLATE },
+  registerAgent: { ask: () => ({ body: { id: 'own-agent' } }), bound: 'forbidden' },
+  listAgents: { ask: nothing },
+  getAgent: { ask: ofAgent, ...AGENT },
+  approveAgent: { ask: ofAgent, ...AGENT },
+  revokeAgent: { ask: ofAgent, ...AGENT },
+  suspendAgent: { ask: ofAgent, ...AGENT },
+  resumeAgent: { ask: ofAgent, ...AGENT },
+  heartbeatAgent: { ask: ofAgent, ...AGENT },
+  removeAgent: { ask: ofAgent, ...AGENT },
+  addGrant: {
+    ask: (of) => ({ params: { id: of.agent }, body: { path: '/usr/lib', tenant: of.tenant } }),
+    owner: 'platform',
+  },
+  listGrants: { ask: ofAgent, ...AGENT },
+  removeGrant: { ask: ofGrant, ...AGENT },
+  createKey: {
+    ask: (of) => ({ body: { name: 'walk', role: 'developer', tenant: of.tenant } }),
+    hidden: 'tenant_not_found',
+    platform: 'may',
+  },
+  listKeys: { ask: (of) => ({ query: { tenant: of.tenant } }), hidden: 'tenant_not_found', platform: 'may' },
+  getKey: { ask: ofKey, ...KEY },
+  rotateKey: { ask: ofKey, ...KEY },
+  revokeKey: { ask: ofKey, ...KEY },
+  createTenant: { ask: () => ({ body: { id: 'made-tenant' } }), owner: 'platform' },
+  listTenants: { ask: nothing, platform: 'may', bound: 'may' },
+  getTenant: {
+    ask: (of) => ({ params: { id: of.tenant } }),
+    hidden: 'tenant_not_found',
+    platform: 'may',
+    bound: 'may',
+  },
+  getAgentBudget: { ask: ofAgent, ...AGENT },
+  setAgentBudget: { ask: ofAgent, ...AGENT },
+  getTenantBudget: {
+    ask: (of) => ({ params: { id: of.tenant } }),
+    hidden: 'tenant_not_found',
+    platform: 'may',
+    bound: 'forbidden',
+  },
+  setTenantBudget: { ask: (of) => ({ params: { id: of.tenant } }), owner: 'platform' },
+  getUsage: {
+    ask: (of) => ({ query: { tenant: of.tenant } }),
+    hidden: 'tenant_not_found',
+    platform: 'may',
+    bound: 'may',
+  },
+  auditEvents: EVIDENCE,
+  auditExport: EVIDENCE,
+  auditHead: EVIDENCE,
+  auditChains: EVIDENCE,
+  whoami: { ask: nothing, bound: 'may' },
+  health: { ask: nothing },
+  ready: { ask: nothing },
+  metrics: { ask: nothing, owner: 'platform' },
+  openapi: { ask: nothing },
+  docs: { ask: nothing },
+}
