@@ -11,6 +11,7 @@ import type { Insertable } from 'kysely'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import type { SandboxTable } from './schema.ts'
+import { later } from './later.ts'
 import type { Queries } from './store.ts'
 
 /** States in which a sandbox holds its name and its place on the node. */
@@ -236,7 +237,6 @@ export async function updateState(
   return row && storedSandbox.parse(row)
 }
 
-/** Times only ever move forward, whoever writes last. */
 export async function updateUse(
   db: Queries,
   id: string,
@@ -244,15 +244,7 @@ export async function updateUse(
 ): Promise<void> {
   await db
     .updateTable('sandboxes')
-    .set((is) => ({
-      lastActiveAt: is
-        .case()
-        .when('lastActiveAt', '<', use.lastActiveAt)
-        .then(use.lastActiveAt)
-        .else(is.ref('lastActiveAt'))
-        .end(),
-      expiresAt: is.case().when('expiresAt', '<', use.expiresAt).then(use.expiresAt).else(is.ref('expiresAt')).end(),
-    }))
+    .set({ lastActiveAt: later('lastActiveAt', use.lastActiveAt), expiresAt: later('expiresAt', use.expiresAt) })
     .where('id', '=', id)
     .where('state', 'in', LIVING_STATES)
     .execute()

@@ -2,6 +2,7 @@ import { labels, runtime, sessionEndReason, type SessionState, sessionState } fr
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
+import { later } from './later.ts'
 import type { Queries } from './store.ts'
 
 const storedSession = z.object({
@@ -133,7 +134,6 @@ export async function countRestart(db: Queries, id: string): Promise<void> {
     .execute()
 }
 
-/** Times only ever move forward, whoever writes last. */
 export async function updateSessionUse(
   db: Queries,
   id: string,
@@ -141,15 +141,7 @@ export async function updateSessionUse(
 ): Promise<void> {
   await db
     .updateTable('sessions')
-    .set((is) => ({
-      lastActiveAt: is
-        .case()
-        .when('lastActiveAt', '<', use.lastActiveAt)
-        .then(use.lastActiveAt)
-        .else(is.ref('lastActiveAt'))
-        .end(),
-      expiresAt: is.case().when('expiresAt', '<', use.expiresAt).then(use.expiresAt).else(is.ref('expiresAt')).end(),
-    }))
+    .set({ lastActiveAt: later('lastActiveAt', use.lastActiveAt), expiresAt: later('expiresAt', use.expiresAt) })
     .where('id', '=', id)
     .where('state', '=', 'active')
     .execute()
