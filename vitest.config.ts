@@ -44,6 +44,16 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
+      // What needs a registry beyond npm and Debian: it is built there, and runs beside us.
+      {
+        test: {
+          name: 'peers',
+          include: ['test/**/*.peers.test.ts'],
+          globalSetup: ['test/support/sweep.ts'],
+          fileParallelism: false,
+          ...bounds,
+        },
+      },
       // A machine in a machine, emulated where there is no KVM: alone, for it takes what two processors have.
       { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 3 } } },
     ],

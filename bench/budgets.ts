@@ -41,6 +41,13 @@ const BUDGETS: readonly Budget[] = [
     isMet: (ms) => ms <= 3,
   },
   {
+    what: 'a decision about a command line of the corpus, p50',
+    budget: '≤ 50 µs',
+    unit: 'µs',
+    measure: (report) => findResult(report, 'decisionUs')?.p50,
+    isMet: (us) => us <= 50,
+  },
+  {
     what: 'durable records per second',
     budget: '≥ 5,000',
     unit: '',

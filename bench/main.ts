@@ -12,6 +12,7 @@ import { makeRootfs } from './contenders/rootfs.ts'
 import { renderReport, replaceGenerated } from './document.ts'
 import { describeMachine, kindOf } from './machine.ts'
 import { measureMemory, raceCrowds } from './measures/crowd.ts'
+import { measureDecisions } from './measures/decision.ts'
 import { measureEvidence } from './measures/evidence.ts'
 import { raceCold, raceCommands, Samples } from './measures/race.ts'
 import { measureRequests } from './measures/requests.ts'
@@ -73,13 +74,14 @@ interface Field {
 const MEASURE: Record<Exclude<MeasureName, 'trace'>, (field: Field) => Promise<void>> = {
   cold: async (field) => raceCold({ ...field, rounds: field.quick ? 5 : 40 }),
   command: async (field) => raceCommands({ ...field, rounds: field.quick ? 10 : 100 }),
-  step: async (field) => raceSteps({ ...field, rounds: field.quick ? 50 : 300 }),
+  step: async (field) => raceSteps({ ...field, steps: field.quick ? 50 : 300 }),
   crowd: async (field) => raceCrowds({ ...field, rounds: field.quick ? 1 : 5 }),
   memory: async (field) => measureMemory({ ...field, rounds: 1 }),
   evidence: async ({ server, samples, quick }) =>
     measureEvidence(server, { samples, rounds: quick ? 1 : 5, records: quick ? 5_000 : 20_000 }),
   requests: async ({ server, samples, quick }) =>
     measureRequests(server, { samples, rounds: quick ? 1 : 5, requests: quick ? 1_000 : 5_000 }),
+  decision: async ({ samples, quick }) => measureDecisions({ samples, rounds: quick ? 2 : 20 }),
 }
 
 async function gather(

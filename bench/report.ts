@@ -1,6 +1,16 @@
 import type { Summary } from './statistics.ts'
 
-export const MEASURES = ['cold', 'trace', 'command', 'step', 'crowd', 'memory', 'evidence', 'requests'] as const
+export const MEASURES = [
+  'cold',
+  'trace',
+  'command',
+  'step',
+  'crowd',
+  'memory',
+  'evidence',
+  'requests',
+  'decision',
+] as const
 export type MeasureName = (typeof MEASURES)[number]
 
 /** What is measured, as it is shown. */
@@ -20,6 +30,7 @@ export const METRICS = {
   recordMs: 'one durable record, ms',
   listPerSecond: 'API: list sandboxes, requests per second',
   getPerSecond: 'API: get a sandbox, requests per second',
+  decisionUs: 'a decision about a command line of the corpus, µs',
 } as const
 export type Metric = keyof typeof METRICS
 

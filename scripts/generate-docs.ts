@@ -1,6 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { argv } from 'node:process'
-import { COMMON_ERRORS, DEFAULTS, ERRORS, ROUTES, SECRET_VARIABLES, SETTINGS, type Route } from '@airlock/contract'
+import {
+  COMMON_ERRORS,
+  DEFAULTS,
+  ERRORS,
+  GUARDED_ERRORS,
+  isGoverned,
+  ROUTES,
+  SECRET_VARIABLES,
+  SETTINGS,
+  type Route,
+} from '@airlock/contract'
 
 /** Documentation that is made of tables in `contract`: path below the repository → text. */
 export function generateDocs(): ReadonlyMap<string, string> {
@@ -76,14 +86,17 @@ function operations(): string {
     `\`${route.method} ${route.path}\``,
     route.roles === 'public' ? 'everybody' : route.roles.join(', '),
     route.effect === undefined ? '' : `\`${route.effect}\``,
+    route.effect !== undefined && isGoverned(route.effect) ? 'asked' : '',
     [...new Set(route.errors)].map((code) => `\`${code}\``).join(' '),
     route.summary,
   ])
   return document('Operations', [
     'Every operation of the API, who may call it, the audit point of its effect, and the errors of its own. Any operation may',
     `also answer ${COMMON_ERRORS.map((code) => `\`${code}\``).join(', ')}; see [errors](errors.md).`,
+    'Where Guardian is asked first, rules of every kind may hold it up; the answer is then one of',
+    `${GUARDED_ERRORS.map((code) => `\`${code}\``).join(', ')}. See [guardian](guardian.md).`,
     '',
-    ...table(['operation', 'route', 'roles', 'audit point', 'errors', 'what it does'], rows),
+    ...table(['operation', 'route', 'roles', 'audit point', 'Guardian', 'errors', 'what it does'], rows),
   ])
 }
 

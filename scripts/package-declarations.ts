@@ -77,7 +77,7 @@ function emit(workplace: string, files: readonly string[]): (path: string) => st
 }
 
 /** Errors in the server's part, which the CLI of the repository reaches: it runs on Node 24. */
-const NOT_PACKED = /^packages\/(?:supervisor|data-plane|control-plane|recorder)\//
+const NOT_PACKED = /^packages\/(?:supervisor|data-plane|control-plane|doors|recorder)\//
 
 /** The compiler writes out what a value without an annotation is, to the last field. */
 function plainModule(names: readonly string[]): string {

@@ -27,7 +27,11 @@ const EXTRA: readonly Package[] = [
   { name: 'docker-compose', programs: ['docker-compose'], why: 'tests of the server image' },
   { name: 'debootstrap', programs: ['debootstrap'], why: 'tests of the server image, and on another host' },
   { name: 'qemu-system-x86', programs: ['qemu-system-x86_64'], why: 'tests on another host' },
+  { name: 'golang-go', programs: ['go'], why: 'tests with programs that are built from their Go modules' },
   { name: 'git', programs: ['git'], why: 'tests of our conventions' },
+  { name: 'gcc', programs: ['gcc'], why: 'tests of ordinary programs in sandboxes' },
+  { name: 'make', programs: ['make'], why: 'the same' },
+  { name: 'sqlite3', programs: ['sqlite3'], why: 'the same' },
   { name: 'openssl', programs: ['openssl'], why: 'tests of clients over TLS' },
   { name: 'postgresql', programs: ['pg_createcluster'], why: 'tests of the other store' },
 ]

@@ -12,7 +12,8 @@ import { inTurn, type Samples } from './race.ts'
 const CODE = '1+1'
 const VALUE = '2'
 /** Until the just-in-time compilers of all processes are done with the way of a step. */
-const WARM_ROUNDS = 200
+const WARM_STEPS = 300
+const STEPS_IN_A_ROUND = 25
 
 /** What a user would write without us: a line of JSON in, a line of JSON out. */
 const BARE = `
@@ -29,24 +30,35 @@ interface Runner {
   readonly run: () => Promise<unknown>
 }
 
-/** One trivial expression in an interpreter that lives; a round is one sample of each. */
+/**
+ * One trivial expression in an interpreter that lives. Each of ours runs its steps one after another, as whoever uses it
+ * would, and in each round the bare interpreter runs as many before or after it: so both meet the same machine, and neither
+ * runs with what the other left in its caches. Docker has rounds of its own, for what its daemon does after an `exec` would
+ * fall on whoever comes next. All goes through the public API with an ordinary key, durable and with its evidence.
+ */
 export async function raceSteps(field: {
   readonly server: BenchServer
   readonly contenders: readonly Contender[]
   readonly samples: Samples
-  readonly rounds: number
+  readonly steps: number
 }): Promise<void> {
   const undo = new Cleanup()
   try {
-    const runners = [bareInterpreter(undo), ...(await ourSteps(field.server, undo))]
+    const bare = bareInterpreter(undo)
+    const ours = await ourSteps(field.server, undo)
+    for (const runner of [bare, ...ours]) await runMany(runner, WARM_STEPS, undefined)
+    const pairs = ours.flatMap((runner) => [bare, runner])
+    for (let round = 0; round * STEPS_IN_A_ROUND < field.steps; round++)
+      for (const runner of inTurn(pairs, round)) await runMany(runner, STEPS_IN_A_ROUND, field.samples)
     const docker = await dockerExec(field.contenders, undo)
-    for (let round = 0; round < WARM_ROUNDS; round++) for (const runner of runners) await sample(runner, undefined)
-    const all = docker ? [...runners, docker] : runners
-    for (let round = 0; round < field.rounds; round++)
-      for (const runner of inTurn(all, round)) await sample(runner, field.samples)
+    if (docker) await runMany(docker, field.steps, field.samples)
   } finally {
     for (const { name, cause } of await undo.run()) console.error(`${name} could not be ended:`, cause)
   }
+}
+
+async function runMany(runner: Runner, count: number, samples: Samples | undefined): Promise<void> {
+  for (let step = 0; step < count; step++) await sample(runner, samples)
 }
 
 async function sample({ metric, contender, run }: Runner, samples: Samples | undefined): Promise<void> {

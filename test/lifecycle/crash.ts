@@ -20,14 +20,15 @@ export async function crash(failpoint: FailpointName, victim: ProcessName): Prom
 
   let server = await startServer({ home, failpoint: `${failpoint}:${victim}`, tolerateDeath: true })
   try {
-    if (isOfStep(failpoint)) await walkToStep(server)
-    else await walk(server)
+    await WALKS[kindOf(failpoint)](server)
     expect(await server.diedAtFailpoint(), `${failpoint} never fired`).toBe(true)
     if (!server.isRunning()) server = await startServer({ home })
     const airlock = client(server)
     await settled(airlock)
     await expectAlive(airlock, bystander)
-    if (isOfStep(failpoint)) await expectOnce(new SessionsHttp(server))
+    if (kindOf(failpoint) === 'step') await expectOnce(new SessionsHttp(server))
+    if (kindOf(failpoint) === 'pause') await expectAsItSays(airlock)
+    if (kindOf(failpoint) === 'kill') await expectDead(server)
     await expectVerifies(server)
     const living = await livingIds(airlock)
     for (const found of await leftovers(home))
@@ -88,8 +89,74 @@ async function walk(server: TestServer): Promise<void> {
   }
 }
 
-function isOfStep(failpoint: FailpointName): boolean {
-  return failpoint.startsWith('step.')
+type Kind = 'life' | 'step' | 'pause' | 'kill'
+
+function kindOf(failpoint: FailpointName): Kind {
+  if (failpoint.startsWith('step.')) return 'step'
+  if (failpoint.startsWith('pause.') || failpoint.startsWith('resume.')) return 'pause'
+  return failpoint.startsWith('kill.') ? 'kill' : 'life'
+}
+
+const WALKS: Readonly<Record<Kind, (server: TestServer) => Promise<void>>> = {
+  life: walk,
+  step: walkToStep,
+  pause: walkToPause,
+  kill: walkToKill,
+}
+
+/** A pause and what comes after it; what dies under it may fail either. */
+async function walkToPause(server: TestServer): Promise<void> {
+  const sandbox = await client(server).sandboxes.create({ name: 'walker' })
+  await sandbox.pause().catch(() => undefined)
+  await sandbox.resume().catch(() => undefined)
+}
+
+/** It is active and can be used, or it is paused, cannot, and goes on when it is resumed: never one and called the other. */
+async function expectAsItSays(airlock: Airlock): Promise<void> {
+  const seen = await waitFor(
+    async () => {
+      const [walker] = (await airlock.sandboxes.list({ name: 'walker' })).items
+      if (!walker) return 'gone'
+      const used = await walker.run(['true']).then(
+        () => 'active',
+        (error: unknown) => (error instanceof AirlockError ? error.code : 'broken'),
+      )
+      if (used === 'active') return walker.data.state === 'active' ? 'as it says' : undefined
+      if (used !== 'sandbox_paused') return undefined
+      await walker.resume()
+      return (await walker.run(['echo', 'on'])).stdout === 'on\n' ? 'as it says' : 'broken'
+    },
+    { signal: deadline(30_000), everyMs: 200 },
+  )
+  expect(seen).toBe('as it says')
+}
+
+const DOOMED = 'doomed'
+
+/** A kill of an agent with a sandbox; what dies under it may fail the request, and not the kill. */
+async function walkToKill(server: TestServer): Promise<void> {
+  const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
+  await admin.agents.register(DOOMED, { approve: true })
+  const sandbox = await admin.sandboxes.create({ agent: DOOMED, name: 'walker' })
+  await sandbox.start({ shell: 'trap "" TERM; while :; do :; done' })
+  await admin.killswitch.on({ scope: 'agent', target: DOOMED }, AbortSignal.timeout(60_000)).catch((error: unknown) => {
+    if (!(error instanceof AirlockError) && !(error instanceof DOMException)) throw error
+  })
+}
+
+/** What was in scope is dead and stays dead, and the killswitch is on. */
+async function expectDead(server: TestServer): Promise<void> {
+  const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
+  const living = async () => {
+    const { items } = await admin.sandboxes.list({ agent: DOOMED })
+    return items.length === 0 ? true : undefined
+  }
+  await waitFor(living, { signal: deadline(60_000), everyMs: 100 })
+  await expect(admin.sandboxes.create({ agent: DOOMED })).rejects.toMatchObject({ code: 'killed' })
+  const [ended] = (await admin.sandboxes.list({ agent: DOOMED, state: 'all' })).items
+  expect(ended?.data).toMatchObject({ state: 'stopped', endReason: 'killed' })
+  expect(server.processesOf(ended?.id ?? '')).toEqual([])
+  expect(await admin.killswitch.list()).toMatchObject([{ scope: 'agent', target: DOOMED, unverified: [] }])
 }
 
 const STEP = { stepId: 'once', code: 'x=$((x + 1)); echo ran >> /workspace/ran; cat /workspace/ran' }

@@ -1,6 +1,7 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 const MIB = 1024 * 1024
 
@@ -12,6 +13,7 @@ let sandbox: Sandbox
 
 beforeAll(async () => {
   server = await startServer()
+  await switchShippedRulesOff(server)
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   neighbour = await airlock.sandboxes.create({})
 })

@@ -309,6 +309,62 @@ describe('what is never granted', requires('root', 'python3'), () => {
     },
   )
 
+  describe('secrets deep in what is granted', () => {
+    const bury = (name: string): string => {
+      const tree = makeTree(name)
+      for (const dir of ['a', 'a/b', 'a/b/.ssh', 'a/.aws', 'keys'].map((inner) => join(tree, inner))) {
+        mkdirSync(dir)
+        chownSync(dir, OWNER.uid, OWNER.gid)
+      }
+      write(join(tree, 'a/b/.ssh/id_rsa'), 'secret')
+      write(join(tree, 'a/.aws/credentials'), 'secret')
+      write(join(tree, 'keys/id_ed25519'), 'secret')
+      write(join(tree, 'keys/id_ed25519.pub'), 'public')
+      return tree
+    }
+
+    it('are not seen when it is for reading, and all the rest is', async () => {
+      const tree = bury('buried')
+      await admin.grants.add(agent, tree)
+      const sandbox = await create({ agent })
+      const line = 'cd /grants/buried; find . -type f | sort | while read f; do echo "$f $(cat $f)"; done'
+      expect((await shell(sandbox, line)).split('\n')).toEqual([
+        './deep/er inner',
+        './gone ',
+        './keys/id_ed25519 ',
+        './keys/id_ed25519.pub public',
+        './note hello',
+        '',
+      ])
+      expect(await shell(sandbox, 'cd /grants/buried; ls -A a/b/.ssh a/.aws')).toBe('a/.aws:\n\na/b/.ssh:\n')
+      expect(readFileSync(join(tree, 'keys/id_ed25519'), 'utf8')).toBe('secret')
+      await sandbox.terminate()
+      expect([mountsOf(tree), await leftovers(server.home)]).toEqual([[], []])
+    })
+
+    it('are not seen where patterns leave more than them', async () => {
+      await admin.grants.add(agent, bury('patterned'), { blocked: ['note'] })
+      const sandbox = await create({ agent })
+      const seen = await shell(sandbox, 'cd /grants/patterned; find . -type f | sort')
+      expect(seen).toBe('./deep/er\n./gone\n./keys/id_ed25519.pub\n')
+    })
+
+    it.each([
+      [{ mode: 'rw' }, /has secrets in it \(a\/\.aws\), so it cannot be granted for writing/],
+      [{ target: '/workspace/tree' }, /has secrets in it \(a\/\.aws\); below \/grants they can be masked/],
+    ] as const)('are refused with %j, and named', async (options, message) => {
+      const refused = admin.grants.add(agent, bury('refused'), options)
+      await expect(refused).rejects.toMatchObject({ code: 'grant_refused', message: expect.stringMatching(message) })
+    })
+  })
+
+  it('secrets that come after a grant for writing keep it from being mounted', async () => {
+    const tree = makeTree('later')
+    await admin.grants.add(agent, tree, { mode: 'rw' })
+    write(join(tree, 'deep/id_rsa'), 'secret')
+    await expect(create({ agent })).rejects.toMatchObject({ code: 'grant_refused' })
+  })
+
   it('sockets, devices, and files with another name', async () => {
     const dir = makeTree('special')
     linkSync(join(dir, 'note'), join(place, 'other-name'))

@@ -2,6 +2,7 @@ import { Airlock, type Sandbox } from '@airlock/sdk'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 /** What a program sees when it looks around in a sandbox of the running product. */
 let server: TestServer
@@ -9,6 +10,7 @@ let sandbox: Sandbox
 
 beforeAll(async () => {
   server = await startServer()
+  await switchShippedRulesOff(server)
   const airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   sandbox = await airlock.sandboxes.create({})
 })
@@ -99,6 +101,10 @@ for pid in [p for p in os.listdir('/proc') if p.isdigit()]:
     )
     const installs = [...names].filter((name) => /^(?:PIP_|NPM_CONFIG_|PYTHONUSERBASE$)/u.test(name))
     expect([...names].filter((name) => !installs.includes(name)).toSorted()).toEqual([
+      'AIRLOCK_AGENT_ID',
+      'AIRLOCK_SANDBOX_ID',
+      'AIRLOCK_SOCKET',
+      'AIRLOCK_TOKEN_FILE',
       'HOME',
       'LANG',
       'LOGNAME',
@@ -110,6 +116,8 @@ for pid in [p for p in os.listdir('/proc') if p.isdigit()]:
     expect(installs).toHaveLength(10)
     const key = (await readFile(`${server.home}/admin.key`, 'utf8')).trim()
     expect(seen).not.toContain(key)
+    // The token of its door is in a file, never here.
+    expect(seen).not.toContain('alt_')
   })
 
   it('inherits no descriptor but stdin, stdout and stderr', async () => {

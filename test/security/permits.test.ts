@@ -38,7 +38,7 @@ describe('permits at the socket of the data plane', requires('root'), () => {
     mounts: [],
     doors: [],
     conditions: {},
-    policyVersion: null,
+    policyVersion: 'builtin@1',
     reservation: newId('rsv'),
     expiresAt: Date.now() + 60_000,
     endsAt: Date.now() + 600_000,
@@ -110,10 +110,23 @@ describe('permits at the socket of the data plane', requires('root'), () => {
     await box.terminate()
   })
 
+  it('refuses one from before a kill of its agent, and takes a later one', async () => {
+    const { killswitch } = new Airlock({ url: server.url, apiKey: server.adminKey })
+    const [first, second] = [signPermit(good(), ours), signPermit(good(), ours)]
+    await killswitch.on({ scope: 'agent', target: 'default' })
+    await expectNothing(first, 'The permit is from before a kill.')
+    await killswitch.lift({ scope: 'agent', target: 'default' })
+    await expectNothing(second, 'The permit is from before a kill.')
+    const after = { ...good(), expiresAt: Date.now() + 61_000 }
+    // It is taken; without a row the sweep may remove it before it is up.
+    expect((await send(signPermit(after, ours))).json).not.toMatchObject({ error: { code: 'permit_rejected' } })
+    await askDataPlane(server.home, 'DELETE', `/sandboxes/${after.sandbox}`)
+  })
+
   it('writes every refusal down, in the evidence of the server', async () => {
     const refusals = () => evidence(server.home).filter((record) => record.point === 'permit.refuse').length
-    // Each altered field, and the seven refusals of the others.
-    const count = Object.keys(permit.shape).length + 7
+    // Each altered field, and the nine refusals of the others.
+    const count = Object.keys(permit.shape).length + 9
     const signal = deadline(10_000)
     expect(await waitFor(() => (refusals() >= count ? refusals() : undefined), { signal, everyMs: 50 })).toBe(count)
   })

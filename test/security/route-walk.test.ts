@@ -1,9 +1,10 @@
 import { ROUTES, type Role, ROLES, type Route, type RouteName } from '@airlock/contract'
-import { Airlock, type CreateKeyOptions } from '@airlock/sdk'
+import { Airlock, type AirlockError, type CreateKeyOptions } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
-import { WALK, type Steps, type Things } from './route-walk.ts'
+import { connectHttp, errorOf as toolError } from '../mcp/client.ts'
+import { TOOL_WALK, WALK, type Steps, type Things } from './route-walk.ts'
 
 /**
  * Every route of the table, asked by everybody who must not be answered: without a key, with one that is over, with a lesser
@@ -27,7 +28,7 @@ let over: Readonly<Record<'expired' | 'revoked' | 'rotated out', string>>
 let before: unknown
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startServer({ env: { AIRLOCK_WEBHOOK_PRIVATE: 'true' } })
   platform = server.adminKey
   const root = client(platform)
   for (const id of ['acme', 'globex']) await root.tenants.create(id)
@@ -107,6 +108,52 @@ describe('bound to another agent', () => {
     }
     // A key that is bound is never an admin: for admins alone there is nobody to ask.
     if (roles.length === 0) expect(await ask(name, bound.operator)).toMatchObject({ status: 403, code: 'forbidden' })
+  })
+})
+
+describe('/mcp, the one path beside the table', () => {
+  it.each(['GET', 'POST', 'DELETE'])('answers the same to everybody without a key that is good: %s', async (method) => {
+    for (const key of [undefined, 'al_', over.expired, over.revoked, over['rotated out'], 'eyJhbGciOiJub25lIn0.e30.']) {
+      const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+      const response = await fetch(`${server.url}/mcp`, { method, headers })
+      expect([response.status, errorOf(await response.text()).code]).toEqual([401, 'unauthenticated'])
+    }
+  })
+
+  it('has exactly the tools of the walk', async () => {
+    const mcp = await connectHttp(server, 'legacy', own.developer)
+    expect((await mcp.listTools()).tools.map(({ name }) => name).toSorted()).toEqual(Object.keys(TOOL_WALK).toSorted())
+    await mcp.close()
+  })
+
+  it.each(['another tenant', 'the platform', 'an agent that has nothing to do with it'])(
+    'hides all things from %s, whatever the tool',
+    async (whose) => {
+      const keys = { 'another tenant': foreign, 'the platform': platform }
+      const mcp = await connectHttp(
+        server,
+        'legacy',
+        Object.entries(keys).find(([name]) => name === whose)?.[1] ?? bound.developer,
+      )
+      for (const [name, tool] of Object.entries(TOOL_WALK)) {
+        const result = await mcp.callTool({ name, arguments: tool.ask(things) })
+        expect(leaks(JSON.stringify(result)), name).toEqual([])
+        if (tool.lists) expect(result.isError, name).not.toBe(true)
+        else expect(toolError(result), name).toMatchObject({ code: expect.stringMatching(/_not_found$/) })
+      }
+      await mcp.close()
+    },
+  )
+
+  it('lets a role that may not use sandboxes do nothing with them', async () => {
+    const mcp = await connectHttp(server, 'legacy', own.auditor)
+    for (const [name, tool] of Object.entries(TOOL_WALK)) {
+      if (tool.lists) continue
+      expect(toolError(await mcp.callTool({ name, arguments: tool.ask(things) })), name).toMatchObject({
+        code: 'forbidden',
+      })
+    }
+    await mcp.close()
   })
 })
 
@@ -203,6 +250,7 @@ function refusedRoles(name: RouteName): readonly Role[] {
 
 /** What ends things comes last, and agents after what is theirs. */
 function lateness(name: RouteName): number {
+  if (name.endsWith('Killswitch') || name.endsWith('KillswitchOn')) return 4
   if (name === 'removeAgent') return 3
   if (/^(?:revoke|suspend|remove)/.test(name)) return 2
   return name.startsWith('terminate') ? 1 : 0
@@ -243,6 +291,8 @@ async function makeThings(): Promise<Things> {
   const { id: step } = await session.run('echo walked-output')
   await admin.templates.put('walked-template', { packages: ['jq'] })
   const { key } = await admin.keys.create({ name: 'walked-key', role: 'developer' })
+  const { webhook } = await admin.webhooks.create({ url: 'http://127.0.0.1:9/walked', events: ['alert'] })
+  await admin.policies.put({ name: 'walked-policy', rules: [] })
   return {
     agent: agent.id,
     grant: grant.id,
@@ -253,9 +303,26 @@ async function makeThings(): Promise<Things> {
     step,
     template: 'walked-template',
     key: key.id,
+    policy: 'walked-policy',
+    approval: await makeApproval(sandbox.id),
+    webhook: webhook.id,
     tenant: 'acme',
     file: 'walked-file',
   }
+}
+
+/** An ask of a developer that nobody has answered. */
+async function makeApproval(sandbox: string): Promise<string> {
+  const rule = { id: 'ask', kind: 'command', effect: 'ask', risk: 'low', reason: 'Walked.' } as const
+  const document = { name: 'walked-asks', rules: [{ ...rule, match: { programs: ['walked-ask'] } }] }
+  await client(own.admin).policies.put(document)
+  const refused: unknown = await (
+    await client(own.developer).sandboxes.get(sandbox)
+  )
+    .run(['walked-ask'])
+    .catch((error: unknown) => error)
+  expect(refused).toMatchObject({ code: 'approval_required', approval: expect.stringMatching(/^apr_/) })
+  return (refused as AirlockError).approval ?? ''
 }
 
 /** Ids of the same shape that nobody has. */
@@ -271,6 +338,9 @@ function absentThings(): Things {
     step: `stp_${none}`,
     template: 'absent-template',
     key: '0'.repeat(12),
+    policy: 'absent-policy',
+    approval: `apr_${none}`,
+    webhook: `whk_${none}`,
     tenant: 'absent-tenant',
     file: 'absent-file',
   }
@@ -278,7 +348,7 @@ function absentThings(): Things {
 
 /** All that there is of the tenant, but for times of use: looking is a use. */
 async function everything(): Promise<unknown> {
-  const { sandboxes, agents, grants, keys, sessions, templates } = client(own.admin)
+  const { sandboxes, agents, grants, keys, policies, sessions, templates } = client(own.admin)
   const sandbox = await sandboxes.get(things.sandbox)
   const session = await sessions.get(things.session)
   const all = {
@@ -290,6 +360,7 @@ async function everything(): Promise<unknown> {
     agents: (await agents.list()).items,
     grants: await grants.list(things.agent),
     keys: (await keys.list({ all: true })).items,
+    policies: await policies.list(),
     templates: await templates.list(),
   }
   const uses = new Set(['lastActiveAt', 'expiresAt', 'lastSeenAt', 'lastUsedAt'])

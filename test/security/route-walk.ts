@@ -11,6 +11,9 @@ export interface Things {
   readonly step: string
   readonly template: string
   readonly key: string
+  readonly policy: string
+  readonly approval: string
+  readonly webhook: string
   readonly tenant: string
   readonly file: string
 }
@@ -55,12 +58,22 @@ const ofTemplate =
 const ofAgent = (of: Things): Asked => ({ params: { id: of.agent } })
 const ofGrant = (of: Things): Asked => ({ params: { id: of.agent, grant: of.grant } })
 const ofKey = (of: Things): Asked => ({ params: { id: of.key } })
+const ofPolicy = (of: Things): Asked => ({ params: { name: of.policy } })
+const draft = { document: { name: 'own-policy', rules: [] } }
+const ofApproval = (of: Things): Asked => ({ params: { id: of.approval } })
+const ofWebhook = (of: Things): Asked => ({ params: { id: of.webhook } })
 const atFile = inSandbox((of) => ({ query: { path: of.file } }))
+
+const killOf = (of: Things): Asked => ({ body: { scope: 'sandbox', target: of.sandbox } })
 
 const SANDBOX = { hidden: 'sandbox_not_found' } as const
 const SESSION = { hidden: 'session_not_found' } as const
 const AGENT = { hidden: 'agent_not_found' } as const
 const EVIDENCE = { ask: nothing, bound: 'forbidden', owner: 'auditor', repeats: true } as const
+const KILL = { hidden: 'sandbox_not_found', platform: 'may', bound: 'forbidden' } as const
+const POLICY = { hidden: 'policy_not_found', bound: 'may' } as const
+const APPROVAL = { hidden: 'approval_not_found' } as const
+const WEBHOOK = { hidden: 'webhook_not_found' } as const
 const KEY = { hidden: 'key_not_found', platform: 'may' } as const
 /** Templates are the tenant's: whoever is bound to an agent may use and change them. */
 const TEMPLATE = { hidden: 'template_not_found', bound: 'may' } as const
@@ -73,7 +86,10 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
     ask: (of) => ({ params: { name: of.name }, body: { agent: of.agent } }),
     hidden: 'agent_not_found',
   },
+  connectSandbox: { ask: inSandbox(), ...SANDBOX },
   extendSandbox: { ask: inSandbox(), ...SANDBOX },
+  pauseSandbox: { ask: inSandbox(), ...SANDBOX },
+  resumeSandbox: { ask: inSandbox(), ...SANDBOX },
   terminateSandbox: { ask: inSandbox(), ...SANDBOX },
   runCommand: { ask: inSandbox(() => ({ body: { argv: ['true'] } })), ...SANDBOX },
   listCommands: { ask: inSandbox(), ...SANDBOX },
@@ -107,6 +123,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   registerAgent: { ask: () => ({ body: { id: 'own-agent' } }), bound: 'forbidden' },
   listAgents: { ask: nothing },
   getAgent: { ask: ofAgent, ...AGENT },
+  updateAgent: { ask: ofAgent, ...AGENT },
   approveAgent: { ask: ofAgent, ...AGENT },
   revokeAgent: { ask: ofAgent, ...AGENT },
   suspendAgent: { ask: ofAgent, ...AGENT },
@@ -119,6 +136,9 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   },
   listGrants: { ask: ofAgent, ...AGENT },
   removeGrant: { ask: ofGrant, ...AGENT },
+  turnKillswitchOn: { ask: killOf, ...KILL },
+  listKillswitches: { ask: nothing, bound: 'forbidden', platform: 'may' },
+  liftKillswitch: { ask: killOf, ...KILL },
   createKey: {
     ask: (of) => ({ body: { name: 'walk', role: 'developer', tenant: of.tenant } }),
     hidden: 'tenant_not_found',
@@ -136,6 +156,21 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
     platform: 'may',
     bound: 'may',
   },
+  listPolicies: { ask: nothing, bound: 'may' },
+  getPolicy: { ask: ofPolicy, ...POLICY },
+  listPolicyVersions: { ask: ofPolicy, ...POLICY },
+  putPolicy: { ask: () => ({ params: { name: 'own-policy' }, body: draft }) },
+  removePolicy: { ask: ofPolicy, ...POLICY },
+  checkPolicy: { ask: () => ({ body: draft }) },
+  evaluatePolicies: {
+    ask: (of) => ({
+      body: { point: 'file.read', sandbox: of.sandbox, operation: { kind: 'file', action: 'read', path: '/etc/x' } },
+    }),
+    ...SANDBOX,
+  },
+  backtestPolicy: { ask: () => ({ body: draft }), repeats: true },
+  getGuardian: { ask: nothing, bound: 'may' },
+  listRules: { ask: nothing, bound: 'may' },
   getAgentBudget: { ask: ofAgent, ...AGENT },
   setAgentBudget: { ask: ofAgent, ...AGENT },
   getTenantBudget: {
@@ -151,6 +186,21 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
     platform: 'may',
     bound: 'may',
   },
+  listApprovals: { ask: () => ({ query: { state: 'all' } }) },
+  approvalEvents: { ask: nothing },
+  getApproval: { ask: ofApproval, ...APPROVAL },
+  approveApproval: { ask: ofApproval, ...APPROVAL },
+  rejectApproval: { ask: ofApproval, ...APPROVAL },
+  revokeApproval: { ask: ofApproval, ...APPROVAL },
+  createWebhook: { ask: () => ({ body: { url: 'http://127.0.0.1:9/', events: ['alert'] } }) },
+  listWebhooks: { ask: nothing },
+  getWebhook: { ask: ofWebhook, ...WEBHOOK },
+  removeWebhook: { ask: ofWebhook, ...WEBHOOK },
+  events: { ask: nothing, repeats: true },
+  agentEvents: { ask: ofAgent, ...AGENT },
+  sandboxEvents: { ask: inSandbox(), ...SANDBOX },
+  agentSummary: { ask: ofAgent, ...AGENT },
+  auditStats: EVIDENCE,
   auditEvents: EVIDENCE,
   auditExport: EVIDENCE,
   auditHead: EVIDENCE,
@@ -161,4 +211,23 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   metrics: { ask: nothing, owner: 'platform' },
   openapi: { ask: nothing },
   docs: { ask: nothing },
+}
+
+/** The tools at `/mcp`, each with arguments about these things; `lists` shows only the caller's own and refuses nobody. */
+interface ToolSteps {
+  ask(of: Things): Readonly<Record<string, unknown>>
+  readonly lists?: true
+}
+
+export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
+  create_sandbox: { ask: (of) => ({ template: of.template }) },
+  list_sandboxes: { ask: () => ({ state: 'all' }), lists: true },
+  run_command: { ask: (of) => ({ sandbox: of.sandbox, argv: ['true'] }) },
+  run_code: { ask: (of) => ({ language: 'bash', code: 'true', sandbox: of.sandbox }) },
+  create_session: { ask: (of) => ({ runtime: 'bash', sandbox: of.sandbox }) },
+  run_step: { ask: (of) => ({ session: of.session, code: 'true' }) },
+  read_file: { ask: (of) => ({ sandbox: of.sandbox, path: of.file }) },
+  write_file: { ask: (of) => ({ sandbox: of.sandbox, path: of.file, content: 'x' }) },
+  list_files: { ask: (of) => ({ sandbox: of.sandbox }) },
+  terminate: { ask: (of) => ({ sandbox: of.sandbox }) },
 }

@@ -43,7 +43,11 @@ describe.each([
       status: 'completed',
       stdout: '40\n',
       stderr: '',
-      provenance: { image: sandbox.image, runtime: session.runtimeVersion, policyVersion: null },
+      provenance: {
+        image: sandbox.image,
+        runtime: session.runtimeVersion,
+        policyVersion: expect.stringMatching(/^builtin@\d+$/),
+      },
     })
     const { body: ended } = await http.send('POST', `/v1/sessions/${session.id}/terminate`)
     expect(ended).toMatchObject({ state: 'terminated', endReason: 'terminated' })

@@ -11,6 +11,7 @@ import {
   type TortureTarget,
 } from '../../packages/guest/src/session/testing/torture.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 import { SessionsHttp } from './http.ts'
 
 let server: TestServer
@@ -19,6 +20,7 @@ let sandbox: Sandbox
 
 beforeAll(async () => {
   server = await startServer()
+  await switchShippedRulesOff(server)
   http = new SessionsHttp(server)
   sandbox = (await http.send<Sandbox>('POST', '/v1/sandboxes', { template: 'base' })).body
 })

@@ -9,16 +9,16 @@ import { GuestLink } from '../../packages/data-plane/src/session/guest-link.ts'
 
 const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.cjs', import.meta.url))
 
-/** Runs one program in a sandbox of the real backend with the real guest, but without the checks of the data plane. */
+/** Runs programs, one after another, in a sandbox of the real backend with the real guest, but without the checks of the data plane. */
 export async function runBare(
   home: string,
   options: {
     readonly runtime: string
     readonly memoryBytes: number
-    readonly argv: string[]
+    readonly programs: readonly string[][]
     readonly env: Record<string, string>
   },
-): Promise<string> {
+): Promise<readonly string[]> {
   const log = createLog({ process: 'test', level: 'warn', write: (line) => void process.stderr.write(line) })
   const common = { log, failpoint: async () => {} }
   const places = { stateDir: join(home, 'state'), runtimeDir: join(home, 'run') }
@@ -45,10 +45,13 @@ export async function runBare(
   try {
     await link.listen()
     const limits = { ...LIMITS, memoryBytes: options.memoryBytes }
-    const spec = { id, limits, image: 'host', tier: 'standard', controlDir, mounts: [] } as const
+    const spec = { id, limits, image: 'host', tier: 'standard', controlDir, mounts: [], doors: [] } as const
     await backend.start(spec, AbortSignal.timeout(30_000))
     await link.waitForGuest(AbortSignal.timeout(30_000))
-    return await outputOf(link, { ...COMMAND, id: newId('cmd'), argv: options.argv, env: options.env })
+    const outputs: string[] = []
+    for (const argv of options.programs)
+      outputs.push(await outputOf(link, { ...COMMAND, id: newId('cmd'), argv, env: options.env }))
+    return outputs
   } finally {
     await link.close()
     await backend.stop(id)

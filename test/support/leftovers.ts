@@ -62,7 +62,7 @@ export async function removeHome(home: string, files: 'remove' | 'keep' = 'remov
 function look(home: string): readonly string[] {
   const groups = sandboxGroups(home)
   const empty = parentGroups(home).filter((parent) => !groups.some((path) => path.startsWith(`${parent}/`)))
-  const places = ['data-plane/sandboxes', 'run/sandboxes', 'run/runtime']
+  const places = ['data-plane/sandboxes', 'run/sandboxes', 'run/runtime', 'run/doors']
   return [
     ...groups.flatMap((path) => pidsOf([path]).map((pid) => `process ${pid} in ${path}: ${commandLine(pid)}`)),
     ...[...groups, ...empty].map((path) => `cgroup ${path}`),

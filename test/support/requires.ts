@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
+import { answersGoProxy, findGo } from './go.ts'
 import { postgresPrograms } from './postgres.ts'
 
 declare module 'vitest' {
@@ -15,6 +16,7 @@ export type Requirement =
   | 'runc'
   | 'runsc'
   | 'python3'
+  | 'bash'
   | 'openssl'
   | 'postgres'
   | 'node20'
@@ -23,6 +25,12 @@ export type Requirement =
   | 'debootstrap'
   | 'apt-get'
   | 'npm'
+  | 'git'
+  | 'gcc'
+  | 'make'
+  | 'sqlite3'
+  | 'go'
+  | 'go-proxy'
   | 'qemu-system-x86_64'
 
 /**
@@ -40,6 +48,8 @@ function isThere(requirement: Requirement): boolean {
   if (requirement === 'root') return process.getuid?.() === 0
   if (requirement === 'node20') return findNode20() !== undefined
   if (requirement === 'postgres') return postgresPrograms() !== undefined
+  if (requirement === 'go') return findGo() !== undefined
+  if (requirement === 'go-proxy') return answersGoProxy()
   return DIRECTORIES.some((directory) => isExecutable(`${directory}/${requirement}`))
 }
 

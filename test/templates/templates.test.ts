@@ -1,4 +1,4 @@
-import { Airlock, type Template } from '@airlock/sdk'
+import { Airlock } from '@airlock/sdk'
 import { execFileSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tarOf } from '../../packages/data-plane/src/isolation/backends/oci/images/unpack/testing/tar-writer.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 let server: TestServer
 let airlock: Airlock
@@ -26,6 +27,7 @@ let scratch: string
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'airlock-templates-'))
   server = await startServer()
+  await switchShippedRulesOff(server)
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   admin = new Airlock({ url: server.url, apiKey: server.adminKey })
 })
@@ -124,14 +126,10 @@ describe('a template of packages', requires('apt-get'), () => {
     expect(await airlock.templates.get('wrong')).toMatchObject({ state: 'ready', source: 'host', error: null })
   })
 
-  it.each([
-    ['a door that there is not', { doors: ['egress'] }, /egress/],
-    ['a tier that there is not', { tier: 'strict' }, /tier/],
-  ] as const)('is refused for %s', async (_what, spec, why) => {
-    const asked = { ...spec, ...('doors' in spec ? { doors: [...spec.doors] } : {}) }
-    await expect(airlock.templates.put('wish', asked as Partial<Template>)).rejects.toMatchObject({
+  it('is refused for a door that there is not', async () => {
+    await expect(airlock.templates.put('wish', { doors: ['egress'] })).rejects.toMatchObject({
       code: 'template_invalid',
-      message: expect.stringMatching(why),
+      message: expect.stringMatching(/egress/),
     })
   })
 

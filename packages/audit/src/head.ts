@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import { AirlockError, type SignedHead } from '@airlock/contract'
+import { AirlockError, type DroppedHead, type SignedHead } from '@airlock/contract'
 import { canonical } from './canonical.ts'
 import type { ChainPosition } from './chain.ts'
 
@@ -13,8 +13,14 @@ export function signHead(
   return { ...statement, signature: sign(null, Buffer.from(canonical(statement)), key).toString('base64url') }
 }
 
+/** Signs that all records up to `seq` were dropped, where the chain had this hash. */
+export function signDropped(key: KeyObject, statement: Omit<DroppedHead, 'keyId' | 'signature'>): DroppedHead {
+  const whole = { ...statement, keyId: keyIdOf(createPublicKey(key)) }
+  return { ...whole, signature: sign(null, Buffer.from(canonical(whole)), key).toString('base64url') }
+}
+
 /** Whether this key signed exactly this head. */
-export function isSignedBy(head: SignedHead, publicKey: KeyObject): boolean {
+export function isSignedBy(head: SignedHead | DroppedHead, publicKey: KeyObject): boolean {
   const { signature, ...statement } = head
   if (head.keyId !== keyIdOf(publicKey)) return false
   return verify(null, Buffer.from(canonical(statement)), publicKey, Buffer.from(signature, 'base64url'))

@@ -1,11 +1,19 @@
 export { canonical } from './canonical.ts'
 export { type ChainPosition, GENESIS, hashRecord, macOf } from './chain.ts'
-export { isSignedBy, parsePublicKey, signHead } from './head.ts'
+export { isSignedBy, parsePublicKey, signDropped, signHead } from './head.ts'
 export { LineSocket } from './line-socket.ts'
 export { LineSplitter, MAX_LINE_BYTES } from './lines.ts'
-export { type RecorderReply, recorderRequest, type RecorderRequest } from './protocol.ts'
+export {
+  type Followed,
+  type RecorderReply,
+  recorderRequest,
+  type RecorderRequest,
+  type RecordPage,
+} from './protocol.ts'
+export type { RecordFilter } from './record-filter.ts'
 export { RecorderClient, type RecorderClientOptions } from './recorder-client.ts'
-export { redact, redactRecord, type Payload } from './redact.ts'
+export { redact, redactRecord, type Json, type Payload } from './redact.ts'
 export { redactText } from './redact-text.ts'
-export type { AuditSink, EvidenceReader } from './sink.ts'
+export { redactWhole } from './redact-whole.ts'
+export type { AuditSink, EventReader, EvidenceReader } from './sink.ts'
 export { type Broken, ChainVerifier, type Verified, verifyExport } from './verify.ts'

@@ -14,6 +14,7 @@ interface Listener {
 export class LineSocket {
   readonly #socket: Socket
   #out: string[] = []
+  #isHurried = false
 
   constructor(socket: Socket, listener: Listener) {
     this.#socket = socket
@@ -33,6 +34,21 @@ export class LineSocket {
 
   send(line: string): void {
     if (this.#out.push(line) === 1) process.nextTick(() => this.#flush())
+  }
+
+  /** Sends what waits now and not at the end of the tick; once in a tick, so that many at once are still one write. */
+  hurry(): void {
+    if (this.#isHurried) return
+    this.#isHurried = true
+    process.nextTick(() => (this.#isHurried = false))
+    this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#out.length === 0) return
+    const text = `${this.#out.join('\n')}\n`
+    this.#out = []
+    if (!this.#socket.destroyed) this.#socket.write(text)
   }
 
   /** Resolves when the other side has taken enough to be sent more, or is gone. */
@@ -72,12 +88,5 @@ export class LineSocket {
 
   destroy(): void {
     this.#socket.destroy()
-  }
-
-  #flush(): void {
-    if (this.#out.length === 0) return
-    const text = `${this.#out.join('\n')}\n`
-    this.#out = []
-    if (!this.#socket.destroyed) this.#socket.write(text)
   }
 }

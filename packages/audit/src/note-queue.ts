@@ -1,7 +1,8 @@
-import { id, newRecord, type NewRecord } from '@airlock/contract'
+import { id, type NewRecord } from '@airlock/contract'
 import { type Clock, type Log, newId } from '@airlock/std'
 import type { Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
+import { sentRecord } from './sent-record.ts'
 import { Spill, type SpilledNote } from './spill.ts'
 
 const MAX_NOTES = 10_000
@@ -10,6 +11,8 @@ const MAX_SENT = 256
 const MAX_LOSSES = 256
 const LATE_MS = 1000
 const ANSWER_MS = 10_000
+/** A note waits for company: whatever else goes to the recorder meanwhile takes it along, and one sync serves both. */
+const COMPANY_MS = 3
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 5000
 /** No second try makes the recorder take these. */
@@ -48,6 +51,7 @@ export class NoteQueue {
   #sent = 0
   #retryMs = FIRST_RETRY_MS
   #retry: NodeJS.Timeout | undefined
+  #waiting: NodeJS.Timeout | undefined
   #onEmpty: (() => void)[] = []
 
   constructor(options: NoteQueueOptions) {
@@ -60,16 +64,24 @@ export class NoteQueue {
   }
 
   add(record: NewRecord): void {
-    const parsed = newRecord.safeParse(redactRecord(record))
+    const parsed = sentRecord.safeParse(redactRecord(record))
     if (!parsed.success) return this.#lose(record, 'it is malformed')
     const note = makeNote({ rid: newId('rec'), at: this.#clock.now(), record: parsed.data }, false)
     this.#enter(note)
     this.#spill.add(note)
     while (this.#notes.size > MAX_NOTES || this.#bytes > MAX_BYTES) if (!this.#evict()) break
+    this.#waiting ??= setTimeout(() => this.hurry(), COMPANY_MS)
+  }
+
+  /** Sends what waits for company. */
+  hurry(): void {
+    clearTimeout(this.#waiting)
+    this.#waiting = undefined
     this.#pump()
   }
 
   async flush(timeoutMs: number): Promise<void> {
+    this.hurry()
     if (this.#notes.size === 0) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeoutMs)
@@ -82,6 +94,7 @@ export class NoteQueue {
 
   close(): void {
     clearTimeout(this.#retry)
+    clearTimeout(this.#waiting)
     this.#ready = []
     this.#spill.close()
   }

@@ -1,11 +1,12 @@
 import { connect } from 'node:net'
 import {
+  type AgentSummary,
   AirlockError,
   type AuditQuery,
   type AuditRecord,
+  type AuditStats,
   isAirlockError,
   isErrorCode,
-  newRecord,
   type NewRecord,
   type SignedHead,
 } from '@airlock/contract'
@@ -13,13 +14,27 @@ import { type Clock, type Log, newId, systemClock } from '@airlock/std'
 import { z } from 'zod'
 import { LineSplitter } from './lines.ts'
 import { NoteQueue } from './note-queue.ts'
-import { headResult, queryResult, recorderReply } from './protocol.ts'
+import {
+  type Followed,
+  followed,
+  headResult,
+  pageResult,
+  queryResult,
+  type RecordPage,
+  recorderReply,
+  statsResult,
+  summaryResult,
+} from './protocol.ts'
+import type { RecordFilter } from './record-filter.ts'
 import { type Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
-import type { AuditSink, EvidenceReader } from './sink.ts'
+import { sentRecord } from './sent-record.ts'
+import type { AuditSink, EventReader, EvidenceReader } from './sink.ts'
 
 const REQUIRE_MS = 5000
 const READ_MS = 15_000
+/** How long a reader waits for what was noted before. */
+const NOTED_MS = 1000
 
 export interface RecorderClientOptions {
   /** The recorder's socket for this process. */
@@ -31,7 +46,7 @@ export interface RecorderClientOptions {
 }
 
 /** The recorder, as every other process sees it. Connects, and sends what an earlier life spilled, by itself. */
-export class RecorderClient implements AuditSink, EvidenceReader {
+export class RecorderClient implements AuditSink, EvidenceReader, EventReader {
   readonly #socket: string
   readonly #clock: Clock
   readonly #link: RecorderLink
@@ -46,7 +61,7 @@ export class RecorderClient implements AuditSink, EvidenceReader {
 
   /** Sent twice at most, with one `rid`: it is in the chain once when this resolves. */
   async require(record: NewRecord): Promise<void> {
-    const parsed = newRecord.safeParse(redactRecord(record))
+    const parsed = sentRecord.safeParse(redactRecord(record))
     if (!parsed.success) throw new AirlockError('evidence_unavailable', undefined, { cause: parsed.error })
     const request = { op: 'append', rid: newId('rec'), record: parsed.data }
     const outcome = await this.#ask(request, REQUIRE_MS)
@@ -65,22 +80,56 @@ export class RecorderClient implements AuditSink, EvidenceReader {
     tenant: string,
     query: AuditQuery,
   ): Promise<{ readonly records: readonly AuditRecord[]; readonly nextCursor: string | null }> {
+    await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'query', tenant, query }, READ_MS), queryResult)
   }
 
   async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'head', tenant }, READ_MS), headResult)
   }
 
-  /** On a connection of its own, read only as fast as the caller takes the lines. */
+  async page(tenant: string, asked: Parameters<EventReader['page']>[1]): Promise<RecordPage> {
+    return resultOf(await this.#ask({ op: 'page', tenant, ...asked }, READ_MS), pageResult)
+  }
+
+  async summary(tenant: string, of: Parameters<EventReader['summary']>[1]): Promise<AgentSummary> {
+    return resultOf(await this.#ask({ op: 'summary', tenant, ...of }, READ_MS), summaryResult)
+  }
+
+  async stats(tenant: string): Promise<AuditStats> {
+    return resultOf(await this.#ask({ op: 'stats', tenant }, READ_MS), statsResult)
+  }
+
   async *export(tenant: string, signal: AbortSignal): AsyncGenerator<string> {
+    await this.#notes.flush(NOTED_MS)
+    yield* this.#lines({ op: 'export', tenant }, signal)
+  }
+
+  async *follow(
+    tenant: string,
+    asked: { readonly filter: RecordFilter; readonly after?: number | undefined },
+    signal: AbortSignal,
+  ): AsyncGenerator<Followed> {
+    for await (const line of this.#lines({ op: 'follow', tenant, ...asked }, signal))
+      yield followed.parse(JSON.parse(line))
+  }
+
+  /** What was noted and is not acknowledged stays in the spill for the next life. */
+  close(): void {
+    this.#notes.close()
+    this.#link.close()
+  }
+
+  /** On a connection of its own, read only as fast as the caller takes the lines. */
+  async *#lines(request: object, signal: AbortSignal): AsyncGenerator<string> {
     signal.throwIfAborted()
     const socket = connect(this.#socket)
     const onAbort = () => socket.destroy()
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      socket.write(`${JSON.stringify({ id: 0, op: 'export', tenant })}\n`)
-      yield* exportedLines(socket)
+      socket.write(`${JSON.stringify({ id: 0, ...request })}\n`)
+      yield* repliedLines(socket)
     } catch (error) {
       signal.throwIfAborted()
       throw isAirlockError(error) ? error : unavailable(error)
@@ -90,16 +139,13 @@ export class RecorderClient implements AuditSink, EvidenceReader {
     }
   }
 
-  /** What was noted and is not acknowledged stays in the spill for the next life. */
-  close(): void {
-    this.#notes.close()
-    this.#link.close()
-  }
-
   /** Asks once more when the connection died before the answer. */
   async #ask(request: object, timeoutMs: number): Promise<Outcome> {
     const until = this.#clock.now() + timeoutMs
-    const outcome = await this.#link.request(() => request, timeoutMs)
+    this.#notes.hurry()
+    const answer = this.#link.request(() => request, timeoutMs)
+    this.#link.hurry()
+    const outcome = await answer
     if (outcome.type !== 'lost') return outcome
     return this.#link.request(() => request, Math.max(0, Math.min(timeoutMs, until - this.#clock.now())))
   }
@@ -112,7 +158,7 @@ function resultOf<T>(outcome: Outcome, schema: z.ZodType<T>): T {
 }
 
 /** Ends only with the recorder's word that this was all: a connection that just closes is an error. */
-async function* exportedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+async function* repliedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const splitter = new LineSplitter()
   for await (const chunk of bytes)
     for (const line of splitter.push(chunk)) {

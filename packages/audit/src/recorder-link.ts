@@ -61,6 +61,11 @@ export class RecorderLink {
     })
   }
 
+  /** What was just asked is under way before the caller does anything else. */
+  hurry(): void {
+    this.#connection?.hurry()
+  }
+
   /** Ends what is under way as lost. */
   close(): void {
     this.#closed = true

@@ -8,6 +8,7 @@ const PEM = '-----BEGIN OPENSSH PRIVATE KEY-----\nCANARYb3BlbnNzaC1rZXktdjEAAAAA
 /** Each holds the word CANARY where the secret is. */
 const SECRETS = [
   'al_0123456789ab_CANARY0123456789abcdefghjkmnpq',
+  'alt_CANARYeyJ0b2tlbiI6IngifQ.CANARY0123456789_-abcdef',
   'Bearer CANARY-0123.456',
   'bearer CANARY/+=xyz',
   'Authorization: Basic CANARYdXNlcjpwYXNz',

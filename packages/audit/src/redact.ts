@@ -18,7 +18,7 @@ const SECRET_KEY =
   /pass(?:word|wd|phrase|code)|secret|token|authorization|credential|cookie|apikey|accesskey|privatekey|signingkey|encryptionkey|bearer|^(?:auth|pin|pwd)$/
 
 /** An argument after which the secret follows as the next one. */
-const SECRET_FLAG = /^--?[a-z0-9_-]*(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|credentials?)$/i
+export const SECRET_FLAG = /^--?[a-z0-9_-]*(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|credentials?)$/i
 
 /**
  * The payload as evidence may hold it: without anything that looks like a secret, in keys and values, and bounded in
@@ -86,7 +86,7 @@ function redactObject(value: object, place: Place): Record<string, Json> {
   return Object.fromEntries(result)
 }
 
-function isSecretKey(name: string): boolean {
+export function isSecretKey(name: string): boolean {
   return SECRET_KEY.test(
     name
       .slice(0, MAX_KEY)

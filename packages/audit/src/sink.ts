@@ -1,4 +1,6 @@
-import type { AuditQuery, AuditRecord, NewRecord, SignedHead } from '@airlock/contract'
+import type { AgentSummary, AuditQuery, AuditRecord, AuditStats, NewRecord, SignedHead } from '@airlock/contract'
+import type { Followed, RecordPage } from './protocol.ts'
+import type { RecordFilter } from './record-filter.ts'
 
 /**
  * Where a process writes its evidence. There is one way in, and it ends in the recorder.
@@ -25,4 +27,25 @@ export interface EvidenceReader {
   export(tenant: string, signal: AbortSignal): AsyncIterable<string>
   /** Signs the head now. `seq` 0 when the chain is empty. */
   head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
+}
+
+/** Tells what happens, and what happened, from the evidence. Each call is for one tenant. */
+export interface EventReader {
+  /** Oldest first: what comes after `after`; without it the latest `limit`. */
+  page(
+    tenant: string,
+    asked: { readonly filter: RecordFilter; readonly after?: number | undefined; readonly limit: number },
+  ): Promise<RecordPage>
+  /** The same without an end; without `after` from now on, unless `filter.since` says when. Ends with the signal or an error. */
+  follow(
+    tenant: string,
+    asked: { readonly filter: RecordFilter; readonly after?: number | undefined },
+    signal: AbortSignal,
+  ): AsyncIterable<Followed>
+  /** Of whole days, both included. */
+  summary(
+    tenant: string,
+    of: { readonly agent: string; readonly from: string; readonly to: string },
+  ): Promise<AgentSummary>
+  stats(tenant: string): Promise<AuditStats>
 }

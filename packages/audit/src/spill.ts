@@ -22,6 +22,8 @@ const COMPACT_BYTES = 32 * 1024 * 1024
 const MAX_DONE = 64
 /** A shorter file is not worth truncating: that waits for the disk, a line does not. */
 const CLEAR_BYTES = 64 * 1024
+/** What the recorder takes within this time is not synced here: it is on its disk. */
+const SYNC_AFTER_MS = 100
 /** The directory belongs to a process that has given up root, and this may run before it did: no link is followed. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW
 const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
@@ -51,7 +53,7 @@ export class Spill {
   #done: string[] = []
   /** The last write stopped in the middle of a line. */
   #torn = false
-  #syncing = false
+  #syncing: NodeJS.Timeout | undefined
 
   constructor(dir: string, log: Log) {
     this.#path = join(dir, 'notes.ndjson')
@@ -71,11 +73,13 @@ export class Spill {
   remove(rid: string, live: ReadonlyMap<string, SpilledNote>): void {
     if (live.size === 0 && this.#bytes >= CLEAR_BYTES) return this.#clear()
     this.#done.push(rid)
+    if (live.size === 0) this.#needNoSync()
     if (live.size === 0 || this.#done.length >= MAX_DONE) this.#writeDone()
     if (this.#bytes > this.#compactAt) this.#compact(live)
   }
 
   close(): void {
+    this.#needNoSync()
     this.#writeDone()
     if (this.#fd !== undefined) closeSync(this.#fd)
     this.#fd = undefined
@@ -121,6 +125,7 @@ export class Spill {
 
   #clear(): void {
     this.#done = []
+    this.#needNoSync()
     if (this.#fd === undefined || this.#bytes === 0) return
     try {
       ftruncateSync(this.#fd, 0)
@@ -173,8 +178,15 @@ export class Spill {
   /** Best effort, one at a time: a note survives the death of the process without it. */
   #sync(): void {
     if (this.#syncing || this.#fd === undefined) return
-    this.#syncing = true
-    fdatasync(this.#fd, () => (this.#syncing = false))
+    this.#syncing = setTimeout(() => {
+      this.#syncing = undefined
+      if (this.#fd !== undefined) fdatasync(this.#fd, () => {})
+    }, SYNC_AFTER_MS).unref()
+  }
+
+  #needNoSync(): void {
+    clearTimeout(this.#syncing)
+    this.#syncing = undefined
   }
 }
 

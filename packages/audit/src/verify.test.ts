@@ -3,7 +3,7 @@ import type { AuditRecord, SignedHead } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
 import { canonical } from './canonical.ts'
 import { type ChainPosition, GENESIS, hashRecord } from './chain.ts'
-import { signHead } from './head.ts'
+import { signDropped, signHead } from './head.ts'
 import { verifyExport } from './verify.ts'
 
 const TS = '2026-01-01T00:00:00.000Z'
@@ -22,6 +22,8 @@ describe('verifyExport', () => {
       lastSeq: 10,
       heads: 3,
       lastHead: parseHead(log.at(-1)),
+      dropped: null,
+      head: 'none',
     })
   })
 
@@ -113,6 +115,34 @@ describe('verifyExport', () => {
     expect(await verifyExport(chain(10), { publicKey, head })).toMatchObject({ ok: false, brokenAt: 9 })
   })
 
+  it('accepts a chain whose beginning was dropped, from the signed statement of that on', async () => {
+    const log = retained(10, 4)
+    expect(await verifyExport(log, { publicKey })).toMatchObject({
+      ok: true,
+      records: 6,
+      firstSeq: 5,
+      lastSeq: 10,
+      dropped: { seq: 4 },
+      head: 'none',
+    })
+    const before = parseHead(chain(10, { headEvery: 2 })[2])
+    expect(await verifyExport(log, { publicKey, head: before })).toMatchObject({ ok: true, head: 'dropped' })
+    expect(await verifyExport(log, { publicKey, head: parseHead(log.at(-1)) })).toMatchObject({ head: 'holds' })
+  })
+
+  const cut: readonly [string, number, (log: string[]) => string[]][] = [
+    ['the statement gone', 1, (log) => log.slice(1)],
+    ['more gone than the statement says', 5, (log) => log.toSpliced(2, 2)],
+    ['another seq in the statement', 1, (log) => log.with(0, (log[0] ?? '').replace('"seq":4', '"seq":5'))],
+    ['a statement of somebody else', 1, (log) => log.with(0, dropped(chain(10), 4, theirs.privateKey))],
+    ['the statement of another chain', 4, (log) => log.with(0, dropped(rewritten, 4, ours.privateKey))],
+    ['a statement in the middle', 7, (log) => log.toSpliced(4, 0, log[0] ?? '')],
+    ['an edited record behind it', 6, (log) => log.with(3, (log[3] ?? '').replace('"n":6', '"n":7'))],
+  ]
+  it.each(cut)('names the record of a chain with %s', async (_name, brokenAt, tamper) => {
+    expect(await verifyExport(tamper(retained(10, 4)), { publicKey })).toMatchObject({ ok: false, brokenAt })
+  })
+
   it('refuses a key that is none', async () => {
     await expect(verifyExport([], { publicKey: 'x' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
@@ -135,6 +165,18 @@ function chain(count: number, of: ChainOf = {}): string[] {
     if (seq === count || seq % (of.headEvery ?? count) === 0) lines.push(headLine({ seq, hash }, of.tenant))
   }
   return lines
+}
+
+/** The same after retention dropped the first: a statement, the head at the begin of what is left, and the rest. */
+function retained(count: number, upTo: number): string[] {
+  const log = chain(count)
+  const head = headLine({ seq: upTo, hash: positionAt(log, upTo) })
+  return [dropped(log, upTo, ours.privateKey), head, ...log.slice(upTo)]
+}
+
+function dropped(log: readonly string[], seq: number, key: KeyObject): string {
+  const gone = { newest: TS, segments: 1, bytes: 100 }
+  return canonical(signDropped(key, { tenant: 'default', seq, hash: positionAt(log, seq), ts: TS, dropped: gone }))
 }
 
 function records(count: number, { tenant = 'default', salt = '', from = GENESIS, seq = 0 }: ChainOf): string[] {

@@ -1,5 +1,13 @@
 import type { KeyObject } from 'node:crypto'
-import { auditRecord, type AuditRecord, isAirlockError, signedHead, type SignedHead } from '@airlock/contract'
+import {
+  auditRecord,
+  type AuditRecord,
+  droppedHead,
+  type DroppedHead,
+  isAirlockError,
+  signedHead,
+  type SignedHead,
+} from '@airlock/contract'
 import { canonical } from './canonical.ts'
 import { type ChainPosition, GENESIS, hashRecord } from './chain.ts'
 import { isSignedBy, parsePublicKey } from './head.ts'
@@ -14,6 +22,10 @@ export interface Verified {
   readonly lastSeq: number
   readonly heads: number
   readonly lastHead: SignedHead
+  /** Retention dropped all up to it; null when the chain is whole. */
+  readonly dropped: DroppedHead | null
+  /** Whether the given head is of this chain; `dropped` when what it vouches for is gone, so that it proves nothing. */
+  readonly head: 'none' | 'holds' | 'dropped'
 }
 
 /** The first record that cannot be trusted, or is missing, and why. `line` counts from 1. */
@@ -25,8 +37,8 @@ export interface Broken {
 }
 
 /**
- * Verifies an export with nothing but the public key. An export must begin with the first record and end with a
- * signed head. An export cut off right after an earlier head still verifies: only a head kept elsewhere (`head`)
+ * Verifies an export with nothing but the public key. An export must begin with the first record, or with the signed
+ * statement that all before were dropped by retention, and end with a signed head. An export cut off right after an earlier head still verifies: only a head kept elsewhere (`head`)
  * shows that, as it shows a chain that was rewritten by someone who holds the key.
  */
 export async function verifyExport(
@@ -55,6 +67,7 @@ export class ChainVerifier {
   #records = 0
   #heads = 0
   #lastHead: SignedHead | undefined
+  #dropped: DroppedHead | undefined
 
   constructor(key: KeyObject, options: { readonly head?: SignedHead | undefined; readonly from?: ChainPosition } = {}) {
     this.#key = key
@@ -75,6 +88,7 @@ export class ChainVerifier {
     this.#tenant ??= this.#expected?.tenant ?? value.tenant
     if (value.tenant !== this.#tenant)
       return this.#broken(this.#at.seq + 1, `the line belongs to another tenant, ${value.tenant}`)
+    if ('dropped' in value) return this.#pushDropped(value)
     return 'signature' in value ? this.#pushHead(value) : this.#pushRecord(value)
   }
 
@@ -89,11 +103,32 @@ export class ChainVerifier {
       ok: true,
       tenant: this.#lastHead.tenant,
       records: this.#records,
-      firstSeq: this.#records === 0 ? 0 : 1,
+      firstSeq: this.#records === 0 ? 0 : (this.#dropped?.seq ?? 0) + 1,
       lastSeq: this.#at.seq,
       heads: this.#heads,
       lastHead: this.#lastHead,
+      dropped: this.#dropped ?? null,
+      head: this.#headState(),
     }
+  }
+
+  #headState(): Verified['head'] {
+    if (!this.#expected) return 'none'
+    return this.#expected.seq < (this.#dropped?.seq ?? 0) ? 'dropped' : 'holds'
+  }
+
+  /** Only as the very first line: nothing in a chain can be dropped but its beginning. */
+  #pushDropped(dropped: DroppedHead): Broken | undefined {
+    const { seq, hash } = dropped
+    if (this.#line > 1 || this.#at.seq > 0) return this.#broken(this.#at.seq + 1, 'a statement is out of place')
+    if (!isSignedBy(dropped, this.#key))
+      return this.#broken(1, 'the statement of what was dropped is not signed by this key')
+    this.#dropped = dropped
+    this.#at = { seq, hash }
+    const expected = this.#expected
+    if (expected?.seq === seq && expected.hash !== hash)
+      return this.#broken(seq, 'the dropped records are not those that the given head vouches for')
+    return undefined
   }
 
   #pushRecord(record: AuditRecord): Broken | undefined {
@@ -116,9 +151,12 @@ export class ChainVerifier {
     if (!isSignedBy(head, this.#key)) return this.#broken(seq, 'the head is not signed by this key')
     if (head.seq > seq) return this.#broken(seq + 1, `the record is missing: a head vouches for ${head.seq}`)
     if (head.seq < seq) return this.#broken(head.seq, 'the head is out of place')
-    const unsigned = (this.#lastHead?.seq ?? 0) + 1
+    const unsigned = (this.#lastHead?.seq ?? this.#dropped?.seq ?? 0) + 1
     if (head.hash !== hash)
-      return this.#broken(unsigned, `the records from here to ${seq} are not those that were signed`)
+      return this.#broken(
+        Math.max(1, Math.min(unsigned, seq)),
+        `the records from here to ${seq} are not those that were signed`,
+      )
     this.#lastHead = head
     this.#heads += 1
     return undefined
@@ -134,12 +172,13 @@ export class ChainVerifier {
  * be read differently by another reader. The parsed JSON is returned, not what the schema makes of it, for the hash
  * is over every field that is there.
  */
-function parseLine(line: string): AuditRecord | SignedHead | undefined {
+function parseLine(line: string): AuditRecord | SignedHead | DroppedHead | undefined {
   if (line.length > MAX_LINE) return undefined
   try {
     const value: unknown = JSON.parse(line)
     if (canonical(value) !== line) return undefined
     if (signedHead.safeParse(value).success) return value as SignedHead
+    if (droppedHead.safeParse(value).success) return value as DroppedHead
     return auditRecord.safeParse(value).success ? (value as AuditRecord) : undefined
   } catch (error) {
     // A line that is not JSON, or nested too deep, is a break of the chain, not a fault of ours.

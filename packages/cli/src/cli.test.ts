@@ -149,7 +149,17 @@ describe('sandboxes that stay', () => {
   it('are created, listed, inspected, extended, used by name and ended', async () => {
     const created = await airlock('create', '--name', 'stay', '--label', 'team=red', '--ttl', '5m')
     const id = created.stdout.trim()
-    expect(created).toEqual(ok(`${id}\n`))
+    expect(created).toEqual({
+      ...ok(`${id}\n`),
+      stderr:
+        'agent default, generation 1\nreserved 512 MiB memory, 1 cpu; its agent now holds 1 of 5 sandboxes, 512 MiB of 2 GiB, 1 of 2 cpu\n',
+    })
+    expect(JSON.parse((await airlock('create', '--json', '--name', 'stay', '--reuse')).stdout)).toMatchObject({
+      id,
+      agentSnapshot: { state: 'connected', generation: 1, approved: true },
+      reserved: { limits: { cpus: 1 }, budget: { reserved: { sandboxes: 1 } } },
+    })
+    expect((await airlock('connect', 'stay')).stdout).toMatch(/^socket +\/run\/airlock\/airlock\.sock\ntoken file +/)
     expect((await airlock('create', '--name', 'stay', '--reuse')).stdout.trim()).toBe(id)
     expect((await airlock('ls')).stdout).toMatch(new RegExp(`^ID .*\\n${id}  stay  active  `))
     expect((await airlock('ls', '--detailed', '--label', 'team=red')).stdout).toContain('512 MiB')
@@ -160,6 +170,16 @@ describe('sandboxes that stay', () => {
     expect((await airlock('inspect', 'stay')).stdout).toMatch(/^id +sbx_.*\nname +stay\nstate +active\n[^]*echo hello/)
     expect(await airlock('terminate', '--force', 'stay')).toEqual(ok(`${id}\n`))
     expect((await airlock('ls', '--all')).stdout).toContain('stopped (terminated)')
+  })
+
+  it('are paused and resumed', async () => {
+    const id = await createSandbox()
+    expect(await airlock('pause', id)).toEqual(ok(`${id}\n`))
+    expect((await airlock('inspect', id)).stdout).toMatch(/^state +paused$/m)
+    expect((await airlock('exec', id, '--', 'true')).code).toBe(6)
+    expect(JSON.parse((await airlock('resume', '--json', id)).stdout)).toMatchObject([{ id, state: 'active' }])
+    expect(await airlock('exec', id, '--', 'echo', 'on')).toEqual(ok('on\n'))
+    expect(await airlock('pause', 'absent')).toMatchObject({ code: 5, stdout: '' })
   })
 
   it('keep the output of a command that was left running', async () => {

@@ -1,6 +1,7 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
 import type { StepOptions } from '@airlock/sdk'
 import type { Command } from 'commander'
+import { waitApprovalOption } from './command-options.ts'
 import { collectPairs, collectWords } from './pairs.ts'
 import { readStdin } from './read-code.ts'
 import { addSandboxOptions, type SandboxOptions } from './sandbox-options.ts'
@@ -12,6 +13,7 @@ export interface CodeOptions extends SandboxOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly with?: readonly string[]
   readonly stdin?: boolean
+  readonly waitApproval?: number
 }
 
 /** The options of whatever runs code in an interpreter. */
@@ -21,7 +23,8 @@ export function addCodeOptions(command: Command): Command {
   return addFileOptions(
     addSandboxOptions(verb, 'base, or data for Python')
       .option('--timeout <duration>', `time until code is interrupted (default: ${timeout})`, parseDuration)
-      .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs),
+      .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
+      .addOption(waitApprovalOption()),
   )
 }
 

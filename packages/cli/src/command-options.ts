@@ -1,6 +1,6 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
-import type { CommandLine, CommandOptions } from '@airlock/sdk'
-import type { Command } from 'commander'
+import { Airlock, type CommandLine, type CommandOptions } from '@airlock/sdk'
+import { type Command, Option } from 'commander'
 import { collectPairs } from './pairs.ts'
 import { formatDuration, parseDuration } from './units.ts'
 
@@ -9,6 +9,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly workdir?: string
   readonly shell?: boolean
+  readonly waitApproval?: number
 }
 
 /** The options of whatever runs a command. */
@@ -19,7 +20,19 @@ export function addCommandOptions(command: Command): Command {
     .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
     .option('--workdir <path>', 'the directory to run in (default: /workspace)')
     .option('--shell', 'join the words and give them to /bin/sh')
+    .addOption(waitApprovalOption())
     .passThroughOptions()
+}
+
+/** For whatever a person may have to approve first. */
+export function waitApprovalOption(): Option {
+  const about = 'how long to wait when a person must approve it first, at most 4m (default: not at all)'
+  return new Option('--wait-approval <duration>', about).argParser(parseDuration)
+}
+
+/** The server, waited for as long as the options say. */
+export function waitingAirlock({ waitApproval }: { readonly waitApproval?: number }): Airlock {
+  return new Airlock(waitApproval === undefined ? {} : { waitApprovalS: waitApproval / 1000 })
 }
 
 export function toCommandLine(words: readonly string[], options: RunOptions): CommandLine {

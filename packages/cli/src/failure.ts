@@ -8,7 +8,7 @@ const USAGE = 2
 const UNREACHABLE = 3
 
 /** What the server answered, for scripts: the status of the error → exit code. */
-const ANSWERED: Readonly<Record<number, number>> = { 401: 4, 402: 4, 403: 4, 404: 5, 409: 6, 410: 6 }
+const ANSWERED: Readonly<Record<number, number>> = { 401: 4, 402: 4, 403: 4, 423: 4, 428: 4, 404: 5, 409: 6, 410: 6 }
 
 /** Ends a verb with an exit code and no word: what is to be said was said. */
 export class Exit extends Error {

@@ -43,9 +43,21 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Show everything about a sandbox.',
     load: async () => (await import('./verbs/inspect.ts')).defineInspect,
   },
+  connect: {
+    about: 'Give a sandbox a new token for its door, and show what a program inside needs to reach the server.',
+    load: async () => (await import('./verbs/connect.ts')).defineConnect,
+  },
   extend: {
     about: 'Let a sandbox live longer, never past its maximum lifetime.',
     load: async () => (await import('./verbs/extend.ts')).defineExtend,
+  },
+  pause: {
+    about: 'Stop the processes of sandboxes where they stand; their time stops too.',
+    load: async () => (await import('./verbs/pause.ts')).definePause,
+  },
+  resume: {
+    about: 'Let paused sandboxes go on, with the time that they had left.',
+    load: async () => (await import('./verbs/pause.ts')).defineResume,
   },
   terminate: {
     about: 'End sandboxes. One that has ended stays as it is.',
@@ -73,13 +85,21 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/mcp.ts')).defineMcp,
   },
   agent: {
-    about: 'Agents: register, ls, inspect; approve, revoke, suspend, resume, rm with the admin key.',
+    about: 'Agents: register, ls, inspect, summary; approve, revoke, suspend, resume, rm with the admin key.',
     load: async () => (await import('./verbs/agent.ts')).defineAgent,
   },
   grant: {
     about: 'Host paths that an agent may see: add, ls, rm; uses the admin key.',
     alias: 'acl',
     load: async () => (await import('./verbs/grant.ts')).defineGrant,
+  },
+  guardian: {
+    about: 'What decides whether something may be done: status, rules, check.',
+    load: async () => (await import('./verbs/guardian.ts')).defineGuardian,
+  },
+  policy: {
+    about: 'The rules that Guardian reads: ls, get, put, rm, check, backtest.',
+    load: async () => (await import('./verbs/policy.ts')).definePolicy,
   },
   budget: {
     about: 'What agents may use: get, and set with the admin key.',
@@ -89,6 +109,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'What agents used, by day.',
     load: async () => (await import('./verbs/usage.ts')).defineUsage,
   },
+  kill: {
+    about: 'End a sandbox, an agent, a tenant or everything, and grant nothing there until --lift; uses the admin key.',
+    load: async () => (await import('./verbs/kill.ts')).defineKill,
+  },
   keys: {
     about: 'API keys: create, ls, rotate, revoke; uses the admin key.',
     load: async () => (await import('./verbs/keys.ts')).defineKeys,
@@ -96,6 +120,18 @@ const VERBS: Readonly<Record<string, Verb>> = {
   tenant: {
     about: 'Tenants: create, ls; uses the admin key.',
     load: async () => (await import('./verbs/tenant.ts')).defineTenant,
+  },
+  approvals: {
+    about: 'What agents ask for and people answer: ls, show, watch, approve, reject, revoke; uses the admin key.',
+    load: async () => (await import('./verbs/approvals.ts')).defineApprovals,
+  },
+  webhook: {
+    about: 'Who is told of asks, kills and alerts by HTTP: add, ls, rm; uses the admin key.',
+    load: async () => (await import('./verbs/webhook.ts')).defineWebhook,
+  },
+  events: {
+    about: 'What happens: the latest, or all from now on with -f; uses the admin key.',
+    load: async () => (await import('./verbs/events.ts')).defineEvents,
   },
   audit: {
     about: 'Read and verify the evidence; uses the admin key.',

@@ -1,6 +1,6 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
 import type { CreateOptions } from '@airlock/sdk'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { collectPairs } from './pairs.ts'
 import { formatBytes, formatDuration, parseDuration, parseSize } from './units.ts'
 
@@ -12,8 +12,10 @@ export interface SandboxOptions {
   readonly cpus?: number
   readonly disk?: number
   readonly pids?: number
+  readonly tier?: 'standard' | 'strict'
   readonly ttl?: number
   readonly idle?: number
+  readonly pauseWhenIdle?: boolean
   readonly label?: Readonly<Record<string, string>>
 }
 
@@ -27,6 +29,12 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
     .option('--cpus <number>', `processors (default: ${DEFAULTS.cpus.default})`, parseNumber)
     .option('--disk <size>', `disk (default: ${formatBytes(DEFAULTS.diskBytes.default)})`, parseSize)
     .option('--pids <number>', `processes (default: ${DEFAULTS.pids.default})`, parseNumber)
+    .addOption(
+      new Option('--tier <tier>', 'how it is isolated, at least (default: as its template says)').choices([
+        'standard',
+        'strict',
+      ]),
+    )
     .option(
       '--ttl <duration>',
       `life after its last use (default: ${formatDuration(DEFAULTS.ttlMs.default)})`,
@@ -37,6 +45,7 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
       `longest time without use (default: ${formatDuration(DEFAULTS.idleMs.default)})`,
       parseDuration,
     )
+    .option('--pause-when-idle', 'pause it then, instead of ending it; its next use resumes it')
     .option('--label <key=value>', 'a label; may be given several times', collectPairs)
 }
 
@@ -51,9 +60,11 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     name: options.name,
     template: options.template,
     agent: options.agent,
+    tier: options.tier,
     labels: options.label,
     ttlMs: options.ttl,
     idleMs: options.idle,
+    onIdle: options.pauseWhenIdle === true ? ('pause' as const) : undefined,
     limits: Object.keys(limits).length > 0 ? limits : undefined,
   })
 }

@@ -17,6 +17,11 @@ export class Terminal {
     return process.stdout.isTTY
   }
 
+  /** How many characters fit one line of stdout; no bound where nobody looks at it. */
+  get width(): number {
+    return process.stdout.isTTY ? process.stdout.columns : Infinity
+  }
+
   /** Whether progress may be shown. */
   get isWatched(): boolean {
     return process.stderr.isTTY

@@ -1,5 +1,6 @@
-import { Airlock, type Runtime, type Session } from '@airlock/sdk'
+import type { Runtime, Session } from '@airlock/sdk'
 import type { CodeOptions } from './code-options.ts'
+import { waitingAirlock } from './command-options.ts'
 import type { Context } from './context.ts'
 import { Interrupts } from './interrupts.ts'
 import { openSession } from './open-session.ts'
@@ -17,7 +18,7 @@ export async function withSession(
 ): Promise<number> {
   const { runtime, options } = how
   using interrupts = new Interrupts()
-  const session = await openSession(terminal, new Airlock(), {
+  const session = await openSession(terminal, waitingAirlock(options), {
     runtime,
     sandbox: options.sandbox,
     create: toCreateOptions(options),

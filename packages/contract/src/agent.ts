@@ -31,6 +31,15 @@ export const registerAgentBody = z.strictObject({
 })
 export type RegisterAgentBody = z.infer<typeof registerAgentBody>
 
+/** What is absent stays as it is. */
+export const updateAgentBody = z.strictObject({
+  version: version.nullable().optional().describe('May need approval again, where the server is set up so.'),
+  labels: labels.optional(),
+  metadata: metadata.optional(),
+  expectedGeneration: expectedGeneration.optional(),
+})
+export type UpdateAgentBody = z.infer<typeof updateAgentBody>
+
 export const changeAgentBody = z.strictObject({ expectedGeneration: expectedGeneration.optional() })
 export type ChangeAgentBody = z.infer<typeof changeAgentBody>
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { effect } from './decision.ts'
 import { BOUNDS, DEFAULTS } from './defaults.ts'
 import { AirlockError } from './errors.ts'
 
@@ -35,6 +36,10 @@ export const SETTINGS = {
   tls_key: setting(z.string().optional(), 'PEM file with the private key.'),
   trusted_proxy: setting(z.stringbool().or(z.boolean()).default(false), 'A proxy in front of us ends TLS.'),
   runtime: setting(z.string().default('auto'), 'OCI runtime: auto (crun, else runc), a name, or an absolute path.'),
+  runsc: setting(
+    z.string().default('auto'),
+    'gVisor, for the strict tier: auto (runsc, where it is installed), none, or an absolute path.',
+  ),
   cgroup: setting(
     z
       .string()
@@ -77,6 +82,10 @@ export const SETTINGS = {
       .default(3600),
     'Seconds without a sign of life after which the sandboxes of an agent end.',
   ),
+  agent_version_approval: setting(
+    z.stringbool().or(z.boolean()).default(false),
+    'An agent whose version changes has to be approved again, and its sandboxes end until it is.',
+  ),
   jwt_issuer: setting(z.string().min(1).optional(), 'Accept tokens of this issuer (`iss`); see identity.md.'),
   jwt_audience: setting(z.string().min(1).optional(), 'Whom they must be meant for (`aud`).'),
   jwks_url: setting(
@@ -90,6 +99,42 @@ export const SETTINGS = {
   jwt_clock_tolerance_s: setting(
     z.coerce.number().int().min(0).max(300).default(30),
     'How far the clock of the issuer may be off, in seconds.',
+  ),
+  webhook_private: setting(
+    z.stringbool().or(z.boolean()).default(false),
+    'Webhooks may be at private, loopback and link-local addresses, and need no TLS; see approvals.md.',
+  ),
+  audit_retention_days: setting(
+    z.coerce.number().min(1).max(36_500).default(30),
+    'How long evidence is kept, in days; older segments are dropped, and what is left still verifies. See events.md.',
+  ),
+  audit_max_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(32)
+      .max(64 * 1024 * 1024)
+      .default(1024),
+    'How much evidence is kept on this node, in MiB; beyond it the largest chain loses its oldest segment.',
+  ),
+  policy_default: setting(
+    effect.default('allow'),
+    'What Guardian says where no rule matches: allow, ask or deny; see guardian.md.',
+  ),
+  opa_url: setting(
+    z.url({ protocol: /^https?$/ }).optional(),
+    'Ask an Open Policy Agent too, such as http://127.0.0.1:8181; `OPA_URL` is the same. See guardian.md.',
+  ),
+  opa_path: setting(
+    z
+      .string()
+      .regex(/^[\w./-]+$/)
+      .default('v1/data/airlock/decision'),
+    'Which of its documents is the decision.',
+  ),
+  opa_timeout_ms: setting(
+    z.coerce.number().int().min(10).max(30_000).default(500),
+    'What it has not answered by then is denied.',
   ),
   log_level: setting(
     z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -112,6 +157,9 @@ export const SECRET_VARIABLES = {
 export type SettingName = keyof typeof SETTINGS
 export type Config = { readonly [K in SettingName]: z.output<(typeof SETTINGS)[K]['schema']> }
 
+/** Variables that others named. */
+const FOREIGN_VARIABLES = { OPA_URL: 'opa_url' } as const satisfies Record<string, SettingName>
+
 /** Variables that clients, not servers, read. */
 const CLIENT_VARIABLES = new Set(['AIRLOCK_URL', 'AIRLOCK_API_KEY', 'AIRLOCK_CONFIG'])
 
@@ -121,6 +169,7 @@ export function parseConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): Config {
   const given: Record<string, unknown> = { ...file }
+  for (const [key, setting] of Object.entries(FOREIGN_VARIABLES)) if (env[key] !== undefined) given[setting] = env[key]
   for (const [key, value] of Object.entries(env))
     if (key.startsWith('AIRLOCK_') && !CLIENT_VARIABLES.has(key) && !Object.hasOwn(SECRET_VARIABLES, key))
       given[key.slice('AIRLOCK_'.length).toLowerCase()] = value

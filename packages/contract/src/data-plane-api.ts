@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { commandState, signalName } from './command.ts'
 import { resourceUsage } from './resource-usage.ts'
 import { effectiveIsolation } from './sandbox.ts'
-import { commandId, envVars, sandboxId, sandboxPath, sessionId, stepId } from './scalars.ts'
+import { agentId, commandId, envVars, id, sandboxId, sandboxPath, sessionId, stepId } from './scalars.ts'
 import { runtime } from './session.ts'
 import { packageName, templateProgress } from './template.ts'
 
@@ -16,8 +16,12 @@ import { packageName, templateProgress } from './template.ts'
  * | `GET /sandboxes` | → `{sandboxes: nodeSandbox[]}` |
  * | `GET /usage` | → `nodeUsages`; what each running sandbox has used so far, read outside |
  * | `POST /sandboxes` | `{permit}` → `startedSandbox`; the sandbox is up and its guest attached |
+ * | `PUT /sandboxes/:id/token` | `nodeToken` → `{}`; the guest has it |
  * | `DELETE /sandboxes/:id` | → `stoppedSandbox`; idempotent: an unknown id is already gone |
- * | `POST /sandboxes/:id/commands` | `nodeCommandSpec` → `nodeCommand`; an id that exists is answered as it is; with `?follow=true` its output as below, from the beginning |
+ * | `POST /sandboxes/:id/pause` | → `{}`; its processes stand still when it answers; idempotent |
+ * | `POST /sandboxes/:id/resume` | → `{}`; idempotent |
+ * | `POST /freeze` | `freezeRequest` → `frozenSandboxes`; all of a scope at once, and permits of it that were signed before are worthless |
+ * | `POST /sandboxes/:id/commands` | `nodeCommandSpec` → `nodeCommand`; an id that exists is answered as it is |
  * | `GET /sandboxes/:id/commands` | → `{commands: nodeCommand[]}` |
  * | `GET /sandboxes/:id/commands/:cid` | → `nodeCommand` |
  * | `GET /sandboxes/:id/commands/:cid/wait` | → `nodeCommand` once it has ended and its output is complete |
@@ -29,7 +33,6 @@ import { packageName, templateProgress } from './template.ts'
  * | `POST /sandboxes/:id/sessions/:sid/interrupt` | → `{}`; the step that runs, if any, is interrupted and its state kept |
  * | `POST /sandboxes/:id/sessions/:sid/restart` | → `nodeSession` |
  * | `DELETE /sandboxes/:id/sessions/:sid` | → `{}`; idempotent |
- * | `POST /sandboxes/:id/sessions/:sid/steps` | `nodeStepSpec` → `nodeCommand`, followed like a command under its id; with `?follow=true` its output as above, from the beginning |
  * | `GET /sandboxes/:id/files?path=P` | → bytes; the header `x-size` is the size at open |
  * | `PUT /sandboxes/:id/files?path=P&mode=truncate` | bytes → `{bytes}` |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
@@ -38,12 +41,18 @@ import { packageName, templateProgress } from './template.ts'
  * | `POST /images` | `{packages}` → lines of `nodeImageEvent`, the last of which is `ended` or `error`; builds what is not there |
  * | `PUT /images` | bytes of a tar → `importedImage` |
  * | `POST /images/prune` | `imageReferences` → `{removed}`; images that nobody refers to and nothing stands on are gone |
+ *
+ * Commands and steps that are followed from their beginning are asked for in frames of the guest codec: a connection that
+ * was upgraded to `FOLLOW_PROTOCOL` carries one `followedCall` after another, each answered by a `followAnswer` and, when it
+ * was taken, by its output as above. A step is followed under its id like a command.
  */
 export const dataPlaneHealth = z.strictObject({
   node: z.string(),
   backend: z.string(),
   bootId: z.string(),
   capacity: z.int(),
+  /** Whether sandboxes can be paused. */
+  pause: z.boolean(),
   /** What the machine has for all of its sandboxes. */
   memoryBytes: z.int(),
   cpus: z.int(),
@@ -53,7 +62,10 @@ export type DataPlaneHealth = z.infer<typeof dataPlaneHealth>
 /** `lost`: its guest died or its host restarted; only remains to be destroyed. */
 export const nodeSandbox = z.strictObject({
   id: sandboxId,
-  state: z.enum(['starting', 'running', 'stopping', 'lost']),
+  /** As its permit says. */
+  tenant: id,
+  agent: agentId,
+  state: z.enum(['starting', 'running', 'paused', 'stopping', 'lost']),
   lostReason: z.enum(['guest_lost', 'host_restarted', 'max_lifetime']).nullable(),
   runningCommands: z.int(),
 })
@@ -67,6 +79,32 @@ export type NodeUsages = z.infer<typeof nodeUsages>
 export const startSandboxRequest = z.strictObject({ permit: z.string().max(1024 * 1024) })
 export const startedSandbox = z.strictObject({ id: sandboxId, image: z.string(), isolation: effectiveIsolation })
 export type StartedSandbox = z.infer<typeof startedSandbox>
+
+/** Null is any: all three null is everything on the node. */
+export const freezeRequest = z.strictObject({
+  tenant: id.nullable(),
+  agent: agentId.nullable(),
+  sandbox: sandboxId.nullable(),
+  /** Permits in scope that expire no later than this are refused. */
+  permitsUntil: z.int(),
+})
+export type FreezeRequest = z.infer<typeof freezeRequest>
+
+export const frozenSandboxes = z.strictObject({
+  sandboxes: z.array(
+    z.strictObject({
+      id: sandboxId,
+      /** Null when it did not stand still in time. */
+      frozenMs: z.number().nullable(),
+      processes: z.int().nullable(),
+    }),
+  ),
+})
+export type FrozenSandboxes = z.infer<typeof frozenSandboxes>
+
+/** For the doors of the sandbox; `lifeMs` is what is left of it. */
+export const nodeToken = z.strictObject({ token: z.string().max(8192), lifeMs: z.int().min(1) })
+export type NodeToken = z.infer<typeof nodeToken>
 
 export const stoppedSandbox = z.strictObject({ existed: z.boolean(), usage: resourceUsage.nullable() })
 export type StoppedSandbox = z.infer<typeof stoppedSandbox>
@@ -126,6 +164,20 @@ export const nodeStepSpec = z.strictObject({
   maxOutputBytes: z.int(),
 })
 export type NodeStepSpec = z.infer<typeof nodeStepSpec>
+
+export const FOLLOW_PROTOCOL = 'airlock-follow'
+
+export const followedCall = z.union([
+  z.strictObject({ sandbox: sandboxId, command: nodeCommandSpec }),
+  z.strictObject({ sandbox: sandboxId, session: sessionId, step: nodeStepSpec }),
+])
+export type FollowedCall = z.infer<typeof followedCall>
+
+export const followAnswer = z.union([
+  z.strictObject({ taken: z.literal(true) }),
+  z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) }),
+])
+export type FollowAnswer = z.infer<typeof followAnswer>
 
 export const signalRequest = z.strictObject({ signal: signalName })
 

@@ -7,6 +7,7 @@ const HOUR = 60 * MINUTE
 export const DEFAULTS = {
   ttlMs: { default: 10 * MINUTE, min: SECOND, max: 24 * HOUR },
   idleMs: { default: 60 * MINUTE, min: SECOND, max: 24 * HOUR },
+  maxPausedMs: { default: 24 * HOUR, min: SECOND, max: 24 * HOUR },
   maxLifetimeMs: { default: 24 * HOUR, min: SECOND, max: 24 * HOUR },
   memoryBytes: { default: 512 * MIB, min: 64 * MIB, max: 256 * 1024 * MIB },
   cpus: { default: 1, min: 0.1, max: 256 },
@@ -74,8 +75,37 @@ export const BOUNDS = {
   /** Patterns of one grant, of each sort. */
   patterns: 32,
   patternLength: 256,
+  /** Rules of one policy, globs of one list, and examples of one rule, of each sort. */
+  policyRules: 200,
+  ruleGlobs: 128,
+  ruleExamples: 64,
+  exampleLength: 8192,
+  /** Policies of one tenant, and versions of one policy. */
+  policies: 50,
+  policyVersions: 10_000,
+  /** Recorded decisions that one backtest replays. */
+  backtest: 10_000,
+  reasonLength: 512,
   /** The agents of a tenant together have so many times what one of them has, unless its budget says otherwise. */
   tenantShare: 10,
+  /** How long an ask may be answered, and how long a single approval may be used after that. */
+  approvalMs: 15 * MINUTE,
+  /** How long a caller may wait for the answer. */
+  approvalWaitMs: 300 * SECOND,
+  /** Asks of one agent that nobody has answered. */
+  pendingApprovals: 100,
+  /** The same of one tenant. */
+  tenantPendingApprovals: 1000,
+  /** An approval that is used again and again ends after this at the latest. */
+  approvalLifeMs: 30 * 24 * HOUR,
+  /** What is written by an ask is read before it is asked, up to this. */
+  askedBytes: 16 * MIB,
+  noteLength: 1000,
+  /** Webhooks of one tenant. */
+  webhooks: 16,
+  webhookUrl: 2048,
+  /** Event streams at once, of one tenant and of all. */
+  eventStreams: { tenant: 64, all: 256 },
   /** Sandboxes of one node, unless configured. */
   sandboxesPerNode: 50,
 } as const

@@ -14,6 +14,12 @@ export const ERRORS = {
   invalid_request: row(400, 'The request is not valid.', 'Read the message: it names the field.', 'caller'),
   invalid_path: row(400, 'The path is not valid.', 'Use a path without "..", NUL or empty names.', 'caller'),
   unauthenticated: row(401, 'No valid API key was given.', 'Send "Authorization: Bearer al_…".', 'caller'),
+  token_refused: row(
+    401,
+    'The door does not accept the token.',
+    'Read the token file again; ask for "airlock connect" if that one is refused too.',
+    'caller',
+  ),
   budget_exhausted: row(
     402,
     'The budget does not allow it.',
@@ -24,6 +30,7 @@ export const ERRORS = {
   agent_not_approved: row(403, 'The agent is not approved.', 'Ask for "airlock agent approve".', 'administrator'),
   agent_suspended: row(403, 'The agent is suspended.', 'Ask for "airlock agent resume".', 'administrator'),
   permission_denied: row(403, 'The sandbox refused access to the file.', 'User code runs as uid 1000.', 'caller'),
+  policy_denied: row(403, 'A policy denies it.', 'Read the message: it names the rule.', 'administrator'),
   route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
   sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
   command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
@@ -33,7 +40,11 @@ export const ERRORS = {
   template_not_found: row(404, 'There is no such template.', 'List the templates you have.', 'caller'),
   session_not_found: row(404, 'There is no such session.', 'List the sessions you have.', 'caller'),
   step_not_found: row(404, 'There is no such step.', 'List the steps of the session.', 'caller'),
+  policy_not_found: row(404, 'There is no such policy.', 'List the policies of your tenant.', 'caller'),
   grant_not_found: row(404, 'There is no such grant.', 'List the grants of the agent.', 'caller'),
+  approval_not_found: row(404, 'There is no such approval.', 'List the approvals.', 'caller'),
+  webhook_not_found: row(404, 'There is no such webhook.', 'List the webhooks.', 'caller'),
+  kill_not_found: row(404, 'No such killswitch is on.', 'List those that are on.', 'caller'),
   file_not_found: row(404, 'There is no such file in the sandbox.', 'List its directory.', 'caller'),
   executable_not_found: row(422, 'The program was not found in the sandbox.', 'Check argv[0] and PATH.', 'caller'),
   runtime_unavailable: row(422, 'The sandbox has no such interpreter.', 'Choose a template that has it.', 'caller'),
@@ -44,16 +55,25 @@ export const ERRORS = {
     'caller',
   ),
   grant_refused: row(422, 'The host path is not granted.', 'Read the message; grant another path.', 'administrator'),
+  policy_invalid: row(422, 'The policy cannot be accepted.', 'Read the message: it names the rule.', 'caller'),
   step_mismatch: row(409, 'A step with that id had other code.', 'Choose a new step id.', 'caller'),
   template_in_use: row(409, 'Living sandboxes stand on the template.', 'End them first.', 'caller'),
+  approval_ended: row(
+    409,
+    'The approval is not open to that any more.',
+    'Read the message: it says what it is.',
+    'caller',
+  ),
   name_taken: row(409, 'A living sandbox of this agent has that name.', 'Choose another name or end it.', 'caller'),
   agent_exists: row(409, 'There is another agent with that id.', 'Choose another id, or delete that one.', 'caller'),
   grant_exists: row(409, 'Another grant of the agent is there already.', 'Choose another target.', 'caller'),
   tenant_exists: row(409, 'There is a tenant with that id.', 'Choose another id.', 'caller'),
   key_ended: row(409, 'The key is revoked or has expired.', 'Make a new one.', 'caller'),
   stale_generation: row(409, 'The agent has another generation by now.', 'Look at the agent again.', 'caller'),
+  stale_version: row(409, 'The policy has another version by now.', 'Look at the policy again.', 'caller'),
   invalid_transition: row(409, 'The agent cannot do that in its state.', 'Look at its state.', 'caller'),
   sandbox_not_active: row(409, 'The sandbox is not active.', 'Look at its state.', 'caller'),
+  sandbox_paused: row(409, 'The sandbox is paused.', 'Resume it with "airlock resume".', 'caller'),
   wrong_node: row(409, 'The sandbox lives on another node.', 'Ask the node that it lives on.', 'caller'),
   command_ended: row(409, 'The command has ended.', 'Start another.', 'caller'),
   stdin_closed: row(409, 'The command has no open stdin.', 'Start it with "stdin": "open".', 'caller'),
@@ -65,13 +85,19 @@ export const ERRORS = {
   session_expired: row(410, 'The session has ended.', 'Create another.', 'caller'),
   body_too_large: row(413, 'The body is too large.', 'Send less, or upload it as a file.', 'caller'),
   unsupported_media_type: row(415, 'The content type is not understood.', 'Send application/json.', 'caller'),
+  killed: row(423, 'A killswitch is on.', 'Ask for "airlock kill --lift".', 'administrator'),
+  approval_required: row(428, 'A person must approve it.', 'Ask again once it is approved.', 'administrator'),
   too_many_commands: row(429, 'The sandbox runs too many commands.', 'Wait until some end.', 'caller', true),
   too_many_sessions: row(429, 'The sandbox has too many sessions.', 'End some of them.', 'caller', true),
   too_many_steps: row(429, 'Too many steps wait in the session.', 'Wait until some end.', 'caller', true),
+  too_many_requests: row(429, 'The door is asked too often.', 'Wait a moment.', 'caller', true),
   too_many_agents: row(429, 'The tenant has too many agents.', 'Delete some of them.', 'caller'),
   too_many_grants: row(429, 'The agent has too many grants.', 'Remove some of them.', 'caller'),
   too_many_keys: row(429, 'The tenant has too many keys.', 'Revoke some of them.', 'caller'),
+  too_many_webhooks: row(429, 'The tenant has too many webhooks.', 'Remove some of them.', 'caller'),
+  too_many_policies: row(429, 'There are too many policies, or versions of one.', 'Take some out of force.', 'caller'),
   too_many_templates: row(429, 'The tenant has too many templates.', 'Remove some of them.', 'caller'),
+  too_many_streams: row(429, 'Too many event streams are open.', 'Close some of them.', 'caller', true),
   internal: row(500, 'Something went wrong on our side.', 'Give the request id to the operator.', 'operator'),
   start_failed: row(500, 'The sandbox could not be started.', 'Run "airlock doctor" on the host.', 'operator'),
   evidence_broken: row(500, 'The evidence does not verify.', 'Compare with an exported head.', 'administrator'),
@@ -94,6 +120,7 @@ export const ERRORS = {
   ),
   identity_unavailable: row(503, 'The keys that verify tokens cannot be had.', 'See to jwks_url.', 'operator', true),
   data_plane_unavailable: row(503, 'The data plane does not answer.', 'It restarts by itself.', 'time', true),
+  door_unavailable: row(503, 'The doors do not answer.', 'They restart by themselves.', 'time', true),
   guest_lost: row(503, 'The sandbox broke down.', 'Create another.', 'caller'),
   runtime_unreachable: row(503, 'The interpreter does not answer now.', 'Try again in a moment.', 'time', true),
   runtime_crashed: row(503, 'The interpreter died and cannot be started again.', 'Create another session.', 'caller'),
@@ -120,18 +147,21 @@ export class AirlockError extends Error {
   readonly hint: string
   /** Seconds after which trying again makes sense. */
   readonly retryAfterS: number | undefined
+  /** The approval that it waits for. */
+  readonly approval: string | undefined
   readonly [BRAND] = true
 
   constructor(
     code: ErrorCode,
     message?: string,
-    options: { cause?: unknown; hint?: string; retryAfterS?: number } = {},
+    options: { cause?: unknown; hint?: string; retryAfterS?: number; approval?: string } = {},
   ) {
     super(message ?? ERRORS[code].message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'AirlockError'
     this.code = code
     this.hint = options.hint ?? ERRORS[code].hint
     this.retryAfterS = options.retryAfterS
+    this.approval = options.approval
   }
 
   get status(): number {

@@ -6,6 +6,7 @@ import { AirlockError } from './errors.ts'
  * configured; at the log level `debug` each says when it was passed. A test compares this table with the code.
  */
 export const FAILPOINTS = [
+  'approval.used',
   'create.admitted',
   'create.row-written',
   'create.recorded',
@@ -29,6 +30,11 @@ export const FAILPOINTS = [
   'step.running',
   'step.exited',
   'step.result-written',
+  'pause.frozen',
+  'pause.row-written',
+  'resume.thawed',
+  'kill.row-written',
+  'kill.frozen',
   'terminate.marked',
   'terminate.frozen',
   'terminate.killed',
@@ -40,7 +46,7 @@ export const FAILPOINTS = [
 ] as const
 export type FailpointName = (typeof FAILPOINTS)[number]
 
-export const PROCESSES = ['supervisor', 'recorder', 'data-plane', 'control-plane'] as const
+export const PROCESSES = ['supervisor', 'recorder', 'data-plane', 'doors', 'control-plane'] as const
 export type ProcessName = (typeof PROCESSES)[number]
 
 /** Called at each failpoint; does nothing unless a test armed it or the steps are traced. */

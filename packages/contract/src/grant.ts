@@ -117,7 +117,7 @@ export function overlaps(one: Pick<Mount, 'target'>, other: Pick<Mount, 'target'
 }
 
 /** What the data plane is asked before something is granted. */
-export const lookAtPathRequest = z.strictObject({ path: hostPath, mode, kind: kind.nullable() })
+export const lookAtPathRequest = z.strictObject({ path: hostPath, mode, kind: kind.nullable(), target: z.string() })
 export type LookAtPathRequest = z.infer<typeof lookAtPathRequest>
 export const foundPath = z.strictObject({ kind, dev: z.string(), ino: z.string() })
 export type FoundPath = z.infer<typeof foundPath>

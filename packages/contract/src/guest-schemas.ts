@@ -60,6 +60,7 @@ const guestSession = z.strictObject({
 /** The result of each request, parsed before anybody uses it. */
 export const guestResults = {
   ping: nothing,
+  token: nothing,
   run: z.strictObject({ startedMs: z.number() }),
   signal: nothing,
   forget: nothing,

@@ -4,10 +4,12 @@ export {
   agentState,
   changeAgentBody,
   registerAgentBody,
+  updateAgentBody,
   type Agent,
   type AgentState,
   type ChangeAgentBody,
   type RegisterAgentBody,
+  type UpdateAgentBody,
 } from './agent.ts'
 export {
   budget,
@@ -33,11 +35,14 @@ export {
   type RunCommandBody,
   type SignalName,
 } from './command.ts'
+export { createdSandbox, type CreatedSandbox } from './created-sandbox.ts'
 export { describeIssues, parseConfig, SECRET_VARIABLES, SETTINGS, type Config, type SettingName } from './config.ts'
 export {
   buildImageRequest,
   dataPlaneHealth,
   fileOperation,
+  freezeRequest,
+  frozenSandboxes,
   imageReferences,
   importedImage,
   nodeCommand,
@@ -49,6 +54,7 @@ export {
   nodeSession,
   nodeSessionSpec,
   nodeStepSpec,
+  nodeToken,
   nodeUsages,
   signalRequest,
   startedSandbox,
@@ -56,6 +62,8 @@ export {
   stoppedSandbox,
   type DataPlaneHealth,
   type FileOperation,
+  type FreezeRequest,
+  type FrozenSandboxes,
   type ImageReferences,
   type ImportedImage,
   type NodeCommand,
@@ -68,11 +76,36 @@ export {
   type NodeSession,
   type NodeSessionSpec,
   type NodeStepSpec,
+  type NodeToken,
   type NodeUsages,
   type StartedSandbox,
   type StoppedSandbox,
+  FOLLOW_PROTOCOL,
+  followAnswer,
+  type FollowAnswer,
+  followedCall,
+  type FollowedCall,
 } from './data-plane-api.ts'
 export { BOUNDS, DEFAULTS } from './defaults.ts'
+export {
+  connection,
+  CONTROL_SOCKET,
+  controlCall,
+  connectSandboxBody,
+  doorEnv,
+  doorName,
+  DOORS,
+  openDoors,
+  openDoorsRequest,
+  renewedToken,
+  self,
+  type Connection,
+  type ConnectSandboxBody,
+  type ControlCall,
+  type DoorName,
+  type RenewedToken,
+  type Self,
+} from './doors-api.ts'
 export {
   AirlockError,
   ERROR_CODES,
@@ -119,11 +152,35 @@ export {
   type NewApiKey,
   type RotateKeyBody,
 } from './key.ts'
+export {
+  kill,
+  killBody,
+  killedSandbox,
+  killReport,
+  killScope,
+  liftBody,
+  type Kill,
+  type KillBody,
+  type KilledSandbox,
+  type KillReport,
+  type KillScope,
+  type LiftBody,
+} from './kill.ts'
 export { permit, signPermit, verifyPermit, type Permit } from './permit.ts'
-export { point, POINTS, recordStatus, type Point, type RecordStatus } from './points.ts'
+export {
+  isGoverned,
+  point,
+  POINTS,
+  recordStatus,
+  type GovernedPoint,
+  type Point,
+  type RecordStatus,
+  type UngovernedPoint,
+} from './points.ts'
 export { role, ROLES, type Principal, type Role } from './principal.ts'
 export {
   auditChain,
+  droppedHead,
   auditQuery,
   auditRecord,
   newRecord,
@@ -133,9 +190,33 @@ export {
   type AuditRecord,
   type NewRecord,
   type SignedHead,
+  type DroppedHead,
 } from './record.ts'
+export {
+  agentSummary,
+  auditEvent,
+  auditStats,
+  eventPage,
+  streamedEvent,
+  type AgentSummary,
+  type AuditEvent,
+  type AuditStats,
+  type EventFilter,
+  type EventPage,
+  type EventQuery,
+  type StatusCounts,
+  type StreamedEvent,
+} from './event.ts'
 export { resourceUsage, type ResourceUsage } from './resource-usage.ts'
-export { COMMON_ERRORS, ROUTES, type Route, type RouteInput, type RouteName, type RouteOutput } from './routes.ts'
+export {
+  COMMON_ERRORS,
+  GUARDED_ERRORS,
+  ROUTES,
+  type Route,
+  type RouteInput,
+  type RouteName,
+  type RouteOutput,
+} from './routes.ts'
 export {
   createSandboxBody,
   effectiveIsolation,
@@ -143,6 +224,7 @@ export {
   endReason,
   extendSandboxBody,
   limits,
+  pausedBy,
   sandbox,
   SANDBOX_STATES,
   sandboxState,
@@ -151,9 +233,18 @@ export {
   type EffectiveIsolation,
   type EndReason,
   type Limits,
+  type PausedBy,
   type Sandbox,
   type SandboxState,
 } from './sandbox.ts'
+export {
+  signSandboxToken,
+  TOKEN_SCOPES,
+  verifySandboxToken,
+  type SandboxToken,
+  type TokenFault,
+  type TokenScope,
+} from './sandbox-token.ts'
 export {
   agentId,
   commandId,
@@ -209,3 +300,85 @@ export {
 } from './template.ts'
 export { usageQuery, usageReport, usageRow, type UsageQuery, type UsageReport, type UsageRow } from './usage.ts'
 export { createTenantBody, tenant, type CreateTenantBody, type Tenant } from './tenant.ts'
+export {
+  conditions,
+  decision,
+  effect,
+  EFFECTS,
+  matchedRule,
+  risk,
+  RISKS,
+  tier,
+  type Conditions,
+  type Decision,
+  type Effect,
+  type MatchedRule,
+  type Risk,
+  type Tier,
+} from './decision.ts'
+export { operation, question, type Operation, type Question } from './question.ts'
+export {
+  policyDocument,
+  policyRule,
+  RULE_KINDS,
+  ruleKind,
+  TRAITS,
+  type PolicyDocument,
+  type PolicyDocumentInput,
+  type PolicyRule,
+  type RuleExample,
+  type RuleKind,
+  type Trait,
+} from './policy.ts'
+export {
+  approval,
+  approvalDetail,
+  approvalEvent,
+  approvalId,
+  approvalScope,
+  approvalState,
+  approveBody,
+  rejectBody,
+  type Approval,
+  type ApprovalDetail,
+  type ApprovalEvent,
+  type ApprovalScope,
+  type ApprovalState,
+  type ApproveBody,
+  type RejectBody,
+} from './approval.ts'
+export {
+  createWebhookBody,
+  newWebhook,
+  webhook,
+  webhookEvent,
+  webhookId,
+  type CreateWebhookBody,
+  type NewWebhook,
+  type Webhook,
+  type WebhookEvent,
+} from './webhook.ts'
+export {
+  backtest,
+  backtestBody,
+  evaluateBody,
+  evaluation,
+  guardianStatus,
+  policy,
+  policyCheck,
+  policyScope,
+  policyVersion,
+  putPolicyBody,
+  ruleInForce,
+  type Backtest,
+  type BacktestBody,
+  type EvaluateBody,
+  type Evaluation,
+  type GuardianStatus,
+  type Policy,
+  type PolicyCheck,
+  type PolicyScope,
+  type PolicyVersion,
+  type PutPolicyBody,
+  type RuleInForce,
+} from './guardian.ts'

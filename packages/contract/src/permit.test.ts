@@ -28,7 +28,7 @@ const good: Permit = {
   mounts: [],
   doors: [],
   conditions: {},
-  policyVersion: null,
+  policyVersion: 'builtin@1',
   reservation: 'rsv_1',
   expiresAt: NOW + 60_000,
   endsAt: NOW + 3_600_000,
@@ -51,6 +51,28 @@ describe('a permit', () => {
   it('is refused when it carries a field we do not know', () => {
     const more = { ...good, admin: true }
     expect(() => verifyPermit(signPermit(more, ours.privateKey), ours.publicKey, NOW)).toThrow('malformed')
+  })
+
+  it('is refused when it does not keep to its own conditions', () => {
+    const mount = {
+      grant: 'grt_01k00000000000000000000000',
+      path: '/srv',
+      mode: 'rw',
+      kind: 'dir',
+      target: '/grants/srv',
+      dev: '1',
+      ino: '1',
+      allowed: [],
+      blocked: [],
+    } as const
+    const verify = (changes: Partial<Permit>) =>
+      verifyPermit(signPermit({ ...good, ...changes }, ours.privateKey), ours.publicKey, NOW)
+    const mounts = [{ ...mount, allowed: [], blocked: [] }]
+    expect(() => verify({ conditions: { tier: 'strict' } })).toThrow('asks for the strict tier')
+    expect(() => verify({ conditions: { readOnly: true }, mounts })).toThrow('asks for read-only mounts')
+    const kept = { tier: 'strict', conditions: { tier: 'strict', readOnly: true, maxTimeoutMs: 5 } } as const
+    expect(verify({ ...kept, mounts: mounts.map((one) => ({ ...one, mode: 'ro' as const })) })).toMatchObject(kept)
+    expect(() => verify({ policyVersion: '' })).toThrow('malformed')
   })
 
   it('is refused after any change of any character', () => {

@@ -1,5 +1,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
+import { conditions } from './decision.ts'
+import { doorName, DOORS } from './doors-api.ts'
 import { AirlockError } from './errors.ts'
 import { permitMounts } from './grant.ts'
 import { limits } from './sandbox.ts'
@@ -22,11 +24,15 @@ export const permit = z.strictObject({
   env: envVars,
   /** What of the host it sees; nothing else is mounted. */
   mounts: permitMounts,
-  /** Sockets through which it reaches out: none yet. */
-  doors: z.tuple([]),
-  /** What a policy asked for on top: there is none yet. */
-  conditions: z.strictObject({}),
-  policyVersion: z.null(),
+  /** Sockets through which it reaches out: these and no others. */
+  doors: z
+    .array(doorName)
+    .max(DOORS.length)
+    .refine((doors) => new Set(doors).size === doors.length, 'must not repeat'),
+  /** What the policies ask for on top; the rest of the permit keeps to it. */
+  conditions,
+  /** Which versions of which policies let it pass. */
+  policyVersion: z.string().min(1),
   /** What was set aside for it in the budgets. */
   reservation: z.string().regex(/^rsv_[0-9a-z]+$/),
   /** Epoch milliseconds: the permit must be used before. */
@@ -51,5 +57,13 @@ export function verifyPermit(token: string, key: KeyObject, now: number): Permit
   const parsed = permit.safeParse(JSON.parse(bytes.toString('utf8')))
   if (!parsed.success) throw new AirlockError('permit_rejected', 'The permit is malformed.')
   if (parsed.data.expiresAt <= now) throw new AirlockError('permit_rejected', 'The permit has expired.')
+  assertKeepsConditions(parsed.data)
   return parsed.data
+}
+
+function assertKeepsConditions({ conditions: asked, tier, mounts }: Permit): void {
+  if (asked.tier === 'strict' && tier !== 'strict')
+    throw new AirlockError('permit_rejected', 'The permit asks for the strict tier and grants another.')
+  if (asked.readOnly && mounts.some(({ mode }) => mode !== 'ro'))
+    throw new AirlockError('permit_rejected', 'The permit asks for read-only mounts and grants others.')
 }

@@ -11,7 +11,10 @@ export const POINTS = {
   'server.stop': { reduces: true, about: 'The control plane stopped serving.' },
   'auth.refuse': { reduces: true, about: 'A caller was refused: no valid key, or not its role.' },
   'sandbox.create': { reduces: false, about: 'A sandbox was asked for, and became active or failed.' },
+  'sandbox.connect': { reduces: false, about: 'A sandbox was given its doors and a new token.' },
   'sandbox.extend': { reduces: false, about: 'The life of a sandbox was extended.' },
+  'sandbox.pause': { reduces: true, about: 'The processes of a sandbox were stopped where they stood.' },
+  'sandbox.resume': { reduces: false, about: 'A paused sandbox was let go on.' },
   'sandbox.terminate': { reduces: true, about: 'A sandbox ended, with its reason.' },
   'sandbox.adopt': { reduces: false, about: 'A living sandbox was found after a restart and kept.' },
   'isolation.start': {
@@ -32,6 +35,7 @@ export const POINTS = {
   'template.build': { reduces: false, about: 'The image of a template was built or imported.' },
   'template.remove': { reduces: true, about: 'A template was removed.' },
   'agent.register': { reduces: false, about: 'An agent was registered, approved or not.' },
+  'agent.update': { reduces: false, about: 'The version, labels or metadata of an agent were changed.' },
   'agent.approve': { reduces: false, about: 'An agent was approved.' },
   'agent.revoke': { reduces: true, about: 'The approval of an agent was taken back.' },
   'agent.suspend': { reduces: true, about: 'An agent was suspended.' },
@@ -52,12 +56,63 @@ export const POINTS = {
   'file.mkdir': { reduces: false, about: 'A directory was made.' },
   'file.move': { reduces: false, about: 'A file was moved.' },
   'file.remove': { reduces: false, about: 'A file was removed.' },
+  'approval.ask': { reduces: true, about: 'Something must be approved by a person first; or its ask was joined.' },
+  'approval.approve': { reduces: false, about: 'Somebody let what was asked for happen; the scope says how often.' },
+  'approval.reject': { reduces: true, about: 'Somebody said no to what was asked for.' },
+  'approval.revoke': { reduces: true, about: 'An approval was taken back.' },
+  'approval.expire': { reduces: true, about: 'Nobody answered an ask in time, or nobody used an approval.' },
+  'approval.use': { reduces: false, about: 'An approval let something pass.' },
+  'webhook.create': { reduces: false, about: 'A webhook was made.' },
+  'webhook.remove': { reduces: true, about: 'A webhook was removed.' },
+  'webhook.deliver': { reduces: true, about: 'A webhook was not told of an event, after all tries.' },
+  'kill.on': { reduces: true, about: 'A killswitch was turned on: what it ended, and what could not be verified.' },
+  'kill.lift': { reduces: false, about: 'A killswitch was lifted.' },
   'audit.lost': { reduces: true, about: 'Records of what reduces were lost before they joined the chain; how many.' },
+  'audit.drop': { reduces: true, about: 'Retention dropped the oldest records; up to which.' },
+  'audit.broken': { reduces: true, about: 'Older evidence does not verify any more; where, and why.' },
   'audit.read': { reduces: false, about: 'Evidence was read or exported.' },
+  'policy.put': { reduces: false, about: 'A policy got a new version.' },
+  'policy.remove': { reduces: false, about: 'A policy was taken out of force.' },
 } as const satisfies Record<string, { reduces: boolean; about: string }>
+
+/**
+ * Whether Guardian is asked before it. Not of what reduces, which no policy may hold up, and not of what governs the
+ * policies themselves: that is for roles alone, or a policy could lock everybody out.
+ */
+export function isGoverned(of: Point): of is GovernedPoint {
+  return GOVERNED.has(of)
+}
+
+/** What governs Guardian itself, and what we do of our own accord. */
+const UNGOVERNED = [
+  'recorder',
+  'server',
+  'isolation',
+  'policy',
+  'approval',
+  'kill',
+  'webhook',
+  'sandbox.adopt',
+] as const
+type Ungoverned = (typeof UNGOVERNED)[number]
+
+export type UngovernedPoint = {
+  [P in Point]: (typeof POINTS)[P]['reduces'] extends true
+    ? P
+    : P extends Ungoverned | `${Ungoverned}.${string}`
+      ? P
+      : never
+}[Point]
+export type GovernedPoint = Exclude<Point, UngovernedPoint>
 
 export type Point = keyof typeof POINTS
 export const point = z.enum(Object.keys(POINTS) as [Point, ...Point[]])
+
+const GOVERNED: ReadonlySet<Point> = new Set(
+  point.options.filter(
+    (of) => !POINTS[of].reduces && !UNGOVERNED.some((name) => of === name || of.startsWith(`${name}.`)),
+  ),
+)
 
 /** `requested` before an effect; one of the others after it. `unknown` is written by reconciliation. */
 export const recordStatus = z.enum(['requested', 'done', 'failed', 'denied', 'unknown'])

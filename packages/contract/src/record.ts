@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { decision } from './decision.ts'
 import { point, recordStatus } from './points.ts'
+import { role } from './principal.ts'
 
 /** What a process hands to the recorder. The payload is redacted before it gets here and again before it is written. */
 export const newRecord = z.strictObject({
@@ -10,6 +12,9 @@ export const newRecord = z.strictObject({
   actor: z.string(),
   point,
   status: recordStatus,
+  /** What Guardian said of it, and in which role it was asked for. */
+  decision: decision.optional(),
+  role: role.optional(),
   durationMs: z.number().optional(),
   error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
   payload: z.record(z.string(), z.json()).default({}),
@@ -45,6 +50,19 @@ export const signedHead = z.strictObject({
   signature: z.string(),
 })
 export type SignedHead = z.infer<typeof signedHead>
+
+/** A signed statement that retention dropped all records up to `seq`, where the chain had `hash`. */
+export const droppedHead = z.strictObject({
+  ...signedHead.shape,
+  seq: z.int().min(1),
+  dropped: z.strictObject({
+    /** The time of the newest record that is gone. */
+    newest: z.iso.datetime(),
+    segments: z.int().min(1),
+    bytes: z.int().min(1),
+  }),
+})
+export type DroppedHead = z.infer<typeof droppedHead>
 
 /** The evidence of a tenant on one node: each node has a recorder of its own, with a chain and a key of its own. */
 export const auditChain = z.strictObject({

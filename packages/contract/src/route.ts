@@ -45,6 +45,8 @@ export const page = <T extends z.ZodType>(item: T) =>
 export const LIVE: readonly ErrorCode[] = [
   'sandbox_not_found',
   'sandbox_not_active',
+  'sandbox_paused',
+  'killed',
   'sandbox_ended',
   'wrong_node',
   'guest_lost',
@@ -57,6 +59,7 @@ export const CREATES: readonly ErrorCode[] = [
   'agent_not_found',
   'agent_not_approved',
   'agent_suspended',
+  'killed',
   'grant_refused',
   'template_not_found',
   'template_failed',
@@ -66,4 +69,5 @@ export const CREATES: readonly ErrorCode[] = [
   'start_failed',
   'evidence_unavailable',
   'data_plane_unavailable',
+  'door_unavailable',
 ]

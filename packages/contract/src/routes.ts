@@ -1,8 +1,14 @@
 import { z } from 'zod'
+import { APPROVAL_ROUTES } from './approval-routes.ts'
 import { BUDGET_ROUTES } from './budget-routes.ts'
 import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from './command.ts'
+import { createdSandbox } from './created-sandbox.ts'
+import { connection, connectSandboxBody } from './doors-api.ts'
 import type { ErrorCode } from './errors.ts'
+import { EVENT_ROUTES } from './event-routes.ts'
 import { fileEntry } from './file.ts'
+import { KILL_ROUTES } from './kill-routes.ts'
+import { POLICY_ROUTES } from './policy-routes.ts'
 import { role, type Role } from './principal.ts'
 import { auditChain, auditQuery, auditRecord, signedHead } from './record.ts'
 import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
@@ -28,6 +34,14 @@ const FILES: readonly ErrorCode[] = [
   'is_a_directory',
 ]
 
+/** What may go wrong when one is stopped where it stands, or let go. */
+const PAUSES: readonly ErrorCode[] = [
+  'guest_lost',
+  'isolation_unavailable',
+  'data_plane_unavailable',
+  'evidence_unavailable',
+]
+
 /** The one table of routes: server, OpenAPI, SDK and CLI help are made from it. */
 export const ROUTES = {
   createSandbox: {
@@ -37,7 +51,7 @@ export const ROUTES = {
     roles: USERS,
     body: createSandboxBody,
     answers: 'json',
-    response: sandbox,
+    response: createdSandbox,
     errors: [...CREATES, 'name_taken'],
     effect: 'sandbox.create',
   },
@@ -76,9 +90,21 @@ export const ROUTES = {
     params: z.strictObject({ name }),
     body: createSandboxBody.omit({ name: true }),
     answers: 'json',
-    response: sandbox,
+    response: createdSandbox,
     errors: [...CREATES, 'wrong_node'],
     effect: 'sandbox.create',
+  },
+  connectSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/connect',
+    summary: 'Give a sandbox a new token for its door, and say what a program inside needs to reach us.',
+    roles: USERS,
+    params: ofSandbox,
+    body: connectSandboxBody,
+    answers: 'json',
+    response: connection,
+    errors: [...LIVE, 'agent_not_approved', 'agent_suspended', 'stale_generation', 'door_unavailable'],
+    effect: 'sandbox.connect',
   },
   extendSandbox: {
     method: 'POST',
@@ -91,6 +117,28 @@ export const ROUTES = {
     response: sandbox,
     errors: LIVE,
     effect: 'sandbox.extend',
+  },
+  pauseSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/pause',
+    summary: 'Stop the processes of a sandbox where they stand; its time stops too. Pausing it again answers the same.',
+    roles: USERS,
+    params: ofSandbox,
+    answers: 'json',
+    response: sandbox,
+    errors: ['sandbox_not_found', 'sandbox_not_active', 'sandbox_ended', 'wrong_node', ...PAUSES],
+    effect: 'sandbox.pause',
+  },
+  resumeSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/resume',
+    summary: 'Let a paused sandbox go on, with the time that it had left. Resuming it again answers the same.',
+    roles: USERS,
+    params: ofSandbox,
+    answers: 'json',
+    response: sandbox,
+    errors: ['sandbox_not_found', 'sandbox_not_active', 'sandbox_ended', 'wrong_node', 'killed', ...PAUSES],
+    effect: 'sandbox.resume',
   },
   terminateSandbox: {
     method: 'POST',
@@ -264,6 +312,10 @@ export const ROUTES = {
   ...SESSION_ROUTES,
   ...WHO_ROUTES,
   ...BUDGET_ROUTES,
+  ...POLICY_ROUTES,
+  ...KILL_ROUTES,
+  ...APPROVAL_ROUTES,
+  ...EVENT_ROUTES,
   auditEvents: {
     method: 'GET',
     path: '/v1/audit/events',
@@ -368,6 +420,9 @@ export type RouteInput<N extends RouteName> = (typeof ROUTES)[N] extends infer R
 export type RouteOutput<N extends RouteName> = (typeof ROUTES)[N] extends { response: infer S extends z.ZodType }
   ? z.output<S>
   : void
+
+/** The errors that every route may answer whose effect Guardian is asked about. */
+export const GUARDED_ERRORS: readonly ErrorCode[] = ['policy_denied', 'approval_required', 'killed']
 
 /** The errors that every route may answer. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [

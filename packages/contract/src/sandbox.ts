@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { tier } from './decision.ts'
 import { DEFAULTS } from './defaults.ts'
 import { mount } from './grant.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
@@ -23,6 +24,9 @@ export const END_REASONS = [
   'agent_deleted',
   'agent_stale',
   'grant_revoked',
+  'budget_exhausted',
+  'paused_too_long',
+  'killed',
 ] as const
 export const endReason = z.enum(END_REASONS)
 export type EndReason = z.infer<typeof endReason>
@@ -39,7 +43,7 @@ export type Limits = z.infer<typeof limits>
 export const effectiveIsolation = z.strictObject({
   backend: z.string(),
   runtime: z.string(),
-  tier: z.enum(['standard', 'strict']),
+  tier,
   namespaces: z.array(z.string()),
   network: z.enum(['none', 'policy-only', 'host']),
   seccomp: z.enum(['allowlist', 'none']),
@@ -52,6 +56,12 @@ export const effectiveIsolation = z.strictObject({
 })
 export type EffectiveIsolation = z.infer<typeof effectiveIsolation>
 
+/** What becomes of a sandbox that was idle for too long. */
+const onIdle = z.enum(['terminate', 'pause'])
+/** One that was paused for being idle goes on with its next use; one that somebody paused waits to be resumed. */
+export const pausedBy = z.enum(['request', 'idle'])
+export type PausedBy = z.infer<typeof pausedBy>
+
 export const createSandboxBody = z.strictObject({
   name: name.optional(),
   agent: agentId.default('default'),
@@ -60,8 +70,11 @@ export const createSandboxBody = z.strictObject({
   env: envVars.default({}),
   ttlMs: within(DEFAULTS.ttlMs).int().default(DEFAULTS.ttlMs.default),
   idleMs: within(DEFAULTS.idleMs).int().default(DEFAULTS.idleMs.default),
+  onIdle: onIdle.default('terminate'),
+  maxPausedMs: within(DEFAULTS.maxPausedMs).int().default(DEFAULTS.maxPausedMs.default),
   maxLifetimeMs: within(DEFAULTS.maxLifetimeMs).int().default(DEFAULTS.maxLifetimeMs.default),
   limits: limits.partial().default({}),
+  tier: tier.default('standard').describe('At least that; a template or a policy may ask for more.'),
 })
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>
 
@@ -82,10 +95,14 @@ export const sandbox = z.strictObject({
   mounts: z.array(mount).describe('What it sees of the host: the grants of its agent when it was created.'),
   ttlMs: z.int(),
   idleMs: z.int(),
+  onIdle,
+  maxPausedMs: z.int().describe('It ends when it was paused for so long.'),
   createdAt: time,
   lastActiveAt: time,
   expiresAt: time,
   endsAt: time.describe('The end of the maximum lifetime: nothing extends past it.'),
+  pausedAt: time.nullable().describe('While it is paused, the time until expiresAt does not run.'),
+  pausedBy: pausedBy.nullable(),
   endedAt: time.nullable(),
   endReason: endReason.nullable(),
   error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),

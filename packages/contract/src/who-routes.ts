@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { agent, agentState, changeAgentBody, registerAgentBody, removeAgentQuery } from './agent.ts'
+import { agent, agentState, changeAgentBody, registerAgentBody, removeAgentQuery, updateAgentBody } from './agent.ts'
 import type { ErrorCode } from './errors.ts'
 import { addGrantBody, grant, grantId, ofGrantsQuery } from './grant.ts'
 import { apiKey, createKeyBody, keyId, newApiKey, rotateKeyBody } from './key.ts'
@@ -58,6 +58,19 @@ export const WHO_ROUTES = {
     answers: 'json',
     response: agent,
     errors: ['agent_not_found'],
+  },
+  updateAgent: {
+    method: 'PUT',
+    path: '/v1/agents/{id}',
+    summary:
+      'Change the version, the labels or the metadata of an agent; what is absent stays, and so does its approval.',
+    roles: USERS,
+    params: ofAgent,
+    body: updateAgentBody,
+    answers: 'json',
+    response: agent,
+    errors: [...CHANGES],
+    effect: 'agent.update',
   },
   approveAgent: {
     method: 'POST',

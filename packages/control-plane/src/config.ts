@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { AirlockError, budgetLimits, describeIssues } from '@airlock/contract'
+import { AirlockError, budgetLimits, describeIssues, effect } from '@airlock/contract'
 import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
@@ -10,6 +10,9 @@ const processConfig = z.strictObject({
   /** Where the two key files go. */
   keysDir: absolute,
   dataPlaneSocket: absolute,
+  doorsSocket: absolute,
+  /** Where we hear the doors, and who they are. */
+  fromDoors: z.strictObject({ path: absolute, uid: z.int() }),
   recorderSocket: absolute,
   spillDir: absolute,
   /** PostgreSQL, with its password; null keeps the store in a file. */
@@ -35,10 +38,17 @@ const processConfig = z.strictObject({
   tlsCert: z.string().nullable(),
   tlsKey: z.string().nullable(),
   trustedProxy: z.boolean(),
+  /** What Guardian says where no rule matches. */
+  policyDefault: effect,
+  /** Where decisions are asked for beside the policies; null when nowhere. */
+  opa: z.strictObject({ url: z.url(), path: z.string().min(1), timeoutMs: z.int().min(1) }).nullable(),
+  /** Webhooks may be at addresses that are not public. */
+  webhookPrivate: z.boolean(),
   capacity: z.int().min(1),
   oversubscription: z.strictObject({ memory: z.number().positive(), cpus: z.number().positive() }),
   budgetDefaults: budgetLimits,
   agentStaleMs: z.int().min(1),
+  approvesVersions: z.boolean(),
   /** Who to become once everything is open; null keeps who we are. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ScriptedDataPlane } from './orchestration/testing/scripted-data-plane.ts'
+import { ScriptedDoors } from './orchestration/testing/scripted-doors.ts'
 import { TestRecorder } from './orchestration/testing/recorder.ts'
 
 const MAIN = new URL('main.ts', import.meta.url).pathname
@@ -14,6 +15,7 @@ const isRoot = process.getuid?.() === 0
 let home: string
 let recorder: TestRecorder
 let plane: ScriptedDataPlane
+let doors: ScriptedDoors
 let child: ChildProcess
 let stderr: string
 
@@ -28,6 +30,9 @@ beforeEach(async () => {
     permitKey: join(home, 'public', 'permit.pub'),
   })
   await plane.listen()
+  doors = new ScriptedDoors()
+  await doors.listen(join(home, 'doors.sock'))
+  chmodSync(join(home, 'doors.sock'), 0o666)
   chmodSync(join(home, 'data-plane.sock'), 0o666)
 })
 
@@ -35,6 +40,7 @@ afterEach(async () => {
   child.kill('SIGKILL')
   await exited()
   await plane.die()
+  doors.stop()
   await recorder.stop()
   rmSync(home, { recursive: true, force: true })
 })
@@ -45,6 +51,8 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     publicDir: join(home, 'public'),
     keysDir: home,
     dataPlaneSocket: join(home, 'data-plane.sock'),
+    doorsSocket: join(home, 'doors.sock'),
+    fromDoors: { path: join(home, 'from-doors.sock'), uid: isRoot ? UID : (process.getuid?.() ?? 0) },
     recorderSocket: recorder.socket,
     spillDir: join(home, 'spill'),
     databaseUrl: null,
@@ -54,6 +62,9 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     tlsCert: null,
     tlsKey: null,
     trustedProxy: false,
+    policyDefault: 'allow',
+    opa: null,
+    webhookPrivate: false,
     capacity: 50,
     oversubscription: { memory: 2, cpus: 25 },
     budgetDefaults: {
@@ -64,6 +75,7 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
       dollarsPerDay: 10,
     },
     agentStaleMs: 3_600_000,
+    approvesVersions: false,
     jwt: null,
     drop: isRoot ? { uid: UID, gid: UID } : null,
     logLevel: 'info',

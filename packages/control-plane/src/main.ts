@@ -1,5 +1,5 @@
 import { armFailpoint, traceSteps } from '@airlock/contract'
-import { createLog, Supervised } from '@airlock/std'
+import { createLog, type Notice, Supervised } from '@airlock/std'
 import { type Composed, compose } from './compose.ts'
 import { readConfig } from './config.ts'
 
@@ -12,9 +12,10 @@ const failpoint = armFailpoint(config.failpoint ?? undefined, {
   kill: (victim) => supervised.kill(victim),
   onStep: traceSteps(log, config.logLevel),
 })
+const onNotice = (notice: Notice) => supervised.notice(notice)
 
 try {
-  composed = await compose(config, { log, failpoint, onDisplaced: () => process.exit(1) })
+  composed = await compose(config, { log, failpoint, onDisplaced: () => process.exit(1), onNotice })
   await composed.controlPlane.start()
   supervised.ready({ ...composed.facts })
 } catch (error) {

@@ -20,6 +20,8 @@ interface Parts {
   readonly lifecycle: Lifecycle
   readonly heads: AuditHeads
   readonly api: Api
+  /** Hears no door any more. */
+  readonly closeDoors: () => void
   readonly lease: NodeLease
 }
 
@@ -40,6 +42,9 @@ export class ControlPlane {
     await patiently(() => heads.check())
     await patiently(() => context.audit.require(record('server.start')))
     await lifecycle.receipts.payOwed()
+    await patiently(() => context.policies.refresh())
+    context.policies.start()
+    await patiently(() => lifecycle.killswitch.reload())
     await patiently(() => lifecycle.reconciler.adopt())
     context.readiness.serve()
     this.#sweep.start()
@@ -47,13 +52,16 @@ export class ControlPlane {
 
   /** `end` ends every sandbox; `leave` leaves them to be found again. */
   async stop(mode: StopMode): Promise<void> {
-    const { context, lifecycle, heads, api, lease } = this.#parts
+    const { context, lifecycle, heads, api, lease, closeDoors } = this.#parts
     context.readiness.stop()
     await this.#sweep.stop()
+    await context.policies.stop()
     if (mode === 'end') await endAll(context, lifecycle, AbortSignal.timeout(END_ALL_MS))
     lifecycle.watch.stop()
     lifecycle.stepWatch.stop()
     await api.close()
+    await context.webhooks.stop()
+    closeDoors()
     context.audit.note({ ...record('server.stop'), payload: { mode } })
     await lifecycle.activity.flush()
     await lifecycle.sessionActivity.flush()
@@ -64,6 +72,7 @@ export class ControlPlane {
     await context.audit.flush(FLUSH_MS)
     await heads.keep()
     context.dataPlane.close()
+    context.doors.close()
     await lease.release()
     await context.store.close()
   }

@@ -10,7 +10,11 @@ const dataPlaneConfig = z.strictObject({
   socketUid: z.int().nullable(),
   recorderSocket: z.string(),
   spillDir: z.string(),
+  /** Who serves the doors of sandboxes. */
+  doorsUid: z.int().nullable(),
   runtime: z.string(),
+  /** gVisor, for the strict tier. */
+  runsc: z.string(),
   /** The group of version 2 that was delegated for sandboxes. */
   cgroup: z.string().nullable(),
   capacity: z.int(),

@@ -1,4 +1,5 @@
 import type { AgentBoot } from '@airlock/contract/guest'
+import { AwakeClock } from './awake-clock.ts'
 import { KERNELS } from './kernels/kernels.ts'
 import { Launcher } from './process/launch.ts'
 import { throwUnlessUserIsOther } from './process/user-check.ts'
@@ -12,7 +13,10 @@ export async function startAgent(boot: AgentBoot): Promise<RunningServer> {
   const launcher = new Launcher(boot)
   await throwUnlessUserIsOther(launcher, boot.user)
   const collector = new StepCollector()
-  const agent = new SessionAgent(new Sessions({ boot, outbox: collector, launcher, kernels: KERNELS }), collector)
+  const agent = new SessionAgent(
+    new Sessions({ boot, outbox: collector, launcher, clock: new AwakeClock(), kernels: KERNELS }),
+    collector,
+  )
   const groups = boot.groups ? 'cgroups' : 'process sessions'
   const server = await serveAgent(agent, boot.listen, { status: 'ok', user: boot.user.uid, groups })
   return {

@@ -89,10 +89,7 @@ function progressOf(context: ServerContext): SendProgress | undefined {
     context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } })
 }
 
-function errorResult({ code, message, hint, retryable }: AirlockError): CallToolResult {
-  return {
-    isError: true,
-    content: [text(`${message} (${code})\n${hint}`)],
-    _meta: { [ERROR_KEY]: { code, message, hint, retryable } },
-  }
+function errorResult({ code, message, hint, retryable, approval }: AirlockError): CallToolResult {
+  const error = { code, message, hint, retryable, ...(approval === undefined ? {} : { approval }) }
+  return { isError: true, content: [text(`${message} (${code})\n${hint}`)], _meta: { [ERROR_KEY]: error } }
 }

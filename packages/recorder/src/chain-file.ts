@@ -1,10 +1,15 @@
+import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonical } from '@airlock/audit'
 import { AirlockError, type SignedHead } from '@airlock/contract'
 import { isCode, type Segment, segmentAt } from './segments.ts'
 
-export type OpenFile = (path: string, flags: string) => Promise<FileHandle>
+export type OpenFile = (path: string, flags: string | number) => Promise<FileHandle>
+
+/** What is written to a segment is durable when the write returns: one way to the disk and back, not two. */
+const GO_ON = constants.O_RDWR | constants.O_DSYNC
+const BEGIN = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_DSYNC
 
 /**
  * The end of a chain on disk: the segment that is written to, and how much of it is acknowledged. A write that fails
@@ -43,7 +48,6 @@ export class ChainFile {
     const handle = await this.#current()
     try {
       await writeAll(handle, bytes, this.#size)
-      await handle.datasync()
     } catch (cause) {
       await this.#undo(handle, cause)
       throw unavailable(cause)
@@ -57,10 +61,9 @@ export class ChainFile {
     const segment = segmentAt(this.#dir, firstSeq)
     const header = Buffer.from(`${canonical(head)}\n`)
     // Nothing in a file of this name can have been acknowledged, so one left by a failure is overwritten.
-    const handle = await this.#openFile(segment.path, 'w').catch(throwUnavailable)
+    const handle = await this.#openFile(segment.path, BEGIN).catch(throwUnavailable)
     try {
       await writeAll(handle, header, 0)
-      await handle.datasync()
       await syncDir(this.#dir)
       await syncDir(join(this.#dir, '..'))
     } catch (cause) {
@@ -113,7 +116,7 @@ export class ChainFile {
   async #current(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
     if (!this.#segment) throw new AirlockError('internal', 'The chain has no segment yet.')
-    const handle = await this.#openFile(this.#segment.path, 'r+').catch(throwUnavailable)
+    const handle = await this.#openFile(this.#segment.path, GO_ON).catch(throwUnavailable)
     const { size } = await handle.stat()
     if (size !== this.#size) {
       await handle.close()

@@ -7,10 +7,11 @@ import { verifyExport } from '@airlock/audit'
 import { type AuditRecord, auditQuery, newRecord } from '@airlock/contract'
 import { createLog, newId } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Archive } from './archive.ts'
 import { Chain, type ChainOptions, type Entry } from './chain.ts'
 import { exportChain } from './export.ts'
 import type { RecorderKeys } from './keys.ts'
-import { queryChain } from './query.ts'
+import { queryChain, toAsked } from './query.ts'
 import { recoverChain } from './recover.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
@@ -96,8 +97,8 @@ describe('a chain', () => {
 describe('a chain on a failing disk', () => {
   it.each([
     ['ENOSPC in the middle of a write', failing({ write: 'ENOSPC' })],
-    ['EIO in fdatasync', failing({ datasync: 'EIO' })],
-    ['EIO in fdatasync and then in truncate', failing({ datasync: 'EIO', truncate: 'EIO' })],
+    ['EIO in a write', failing({ write: 'EIO' })],
+    ['EIO in a write and then in truncate', failing({ write: 'EIO', truncate: 'EIO' })],
   ])('refuses what it could not write after %s, and goes on later', async (_name, disk) => {
     const chain = makeChain({ openFile: disk.open })
     await chain.append(entry(1))
@@ -118,7 +119,7 @@ describe('a chain on a failing disk', () => {
   })
 
   it('is broken when what was acknowledged is gone after an error', async () => {
-    const disk = failing({ datasync: 'EIO' })
+    const disk = failing({ write: 'EIO' })
     const chain = makeChain({ openFile: disk.open })
     await chain.append(entry(1))
     disk.fail()
@@ -262,7 +263,7 @@ function segmentPath(): string {
 }
 
 async function exportOf(chain: Chain): Promise<string[]> {
-  return Array.fromAsync(exportChain(chain, { dir, publicKey }))
+  return Array.fromAsync(exportChain(chain, await openArchive()))
 }
 
 async function verify(chain: Chain) {
@@ -270,7 +271,11 @@ async function verify(chain: Chain) {
 }
 
 async function query(chain: Chain, filter: object) {
-  return queryChain(dir, chain.snapshot, auditQuery.parse(filter))
+  return queryChain({ chain, archive: await openArchive() }, toAsked(auditQuery.parse(filter)))
+}
+
+async function openArchive(): Promise<Archive> {
+  return Archive.open({ dir, tenant: 'default', keys }, log)
 }
 
 /** Oldest first. */
@@ -279,7 +284,7 @@ async function recordsOf(chain: Chain): Promise<AuditRecord[]> {
 }
 
 /** Real files whose next calls of these kinds fail once; a write does half of its work first. */
-function failing(codes: Readonly<Partial<Record<'write' | 'datasync' | 'truncate', string>>>) {
+function failing(codes: Readonly<Partial<Record<'write' | 'truncate', string>>>) {
   let due: Record<string, string | undefined> = {}
   const failOnce = (kind: string) => {
     const code = due[kind]
@@ -306,6 +311,6 @@ function failing(codes: Readonly<Partial<Record<'write' | 'datasync' | 'truncate
     })
   return {
     fail: () => (due = { ...codes }),
-    open: async (path: string, flags: string) => wrap(await open(path, flags, 0o600)),
+    open: async (path: string, flags: string | number) => wrap(await open(path, flags, 0o600)),
   }
 }

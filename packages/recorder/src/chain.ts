@@ -1,11 +1,21 @@
 import { canonical, type ChainPosition, GENESIS, hashRecord, redactRecord, signHead } from '@airlock/audit'
-import { AirlockError, type Failpoint, newRecord, type NewRecord, type SignedHead } from '@airlock/contract'
+import {
+  AirlockError,
+  type AuditRecord,
+  type Failpoint,
+  newRecord,
+  type NewRecord,
+  type SignedHead,
+} from '@airlock/contract'
 import { type Clock, type Log, newId } from '@airlock/std'
 import type { z } from 'zod'
 import { ChainFile, type OpenFile } from './chain-file.ts'
 import type { RecorderKeys } from './keys.ts'
 import { type ChainTail, KNOWN_RIDS, type Recovered, verifyTail } from './recover.ts'
+import { Growth } from './growth.ts'
+import type { Segment } from './segments.ts'
 import { storeRecord } from './stored-line.ts'
+import { Tally } from './tally.ts'
 
 const MAX_BATCH = 1024
 const MAX_QUEUE = 16 * 1024
@@ -24,6 +34,8 @@ export interface ChainOptions {
   readonly recovered?: Recovered
   readonly segmentBytes?: number
   readonly openFile?: OpenFile
+  /** A segment is not written to any more. */
+  readonly onSealed?: (segment: Segment, tally: Tally) => void
 }
 
 export interface Entry {
@@ -45,6 +57,7 @@ interface Draft {
   unsigned: number
   head: SignedHead | undefined
   readonly lines: string[]
+  readonly records: AuditRecord[]
 }
 
 /**
@@ -64,10 +77,14 @@ export class Chain {
   #unsigned: number
   #broken: string | undefined
   #isHeadDue = false
+  #isSealDue = false
   /** Said once, until it works again. */
   #isFailing = false
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
+  /** Of the segment that is written to. */
+  #tally: Tally
+  readonly growth: Growth
 
   constructor(options: ChainOptions) {
     const { recovered } = options
@@ -78,6 +95,8 @@ export class Chain {
     this.#ts = recovered?.ts ?? 0
     this.#unsigned = recovered?.unsigned ?? 0
     this.#broken = recovered?.broken
+    this.#tally = recovered?.tally ?? new Tally()
+    this.growth = new Growth(options.clock)
     this.#armTimer()
   }
 
@@ -88,6 +107,19 @@ export class Chain {
   /** What is acknowledged now: a reader reads this much and no further. */
   get snapshot(): { readonly position: ChainPosition; readonly end: ChainTail['end'] } {
     return { position: this.#position, end: this.#file.end }
+  }
+
+  /** Of the segment that is written to. */
+  get tally(): Tally {
+    return this.#tally
+  }
+
+  /** Ends the segment that is written to, if it has records: the next begins with a head that vouches for it. */
+  async seal(): Promise<void> {
+    if (this.#tally.records === 0 || this.#broken !== undefined) return
+    this.#isSealDue = true
+    this.#start()
+    await this.#running
   }
 
   /** Resolves when the record is durable. */
@@ -113,6 +145,11 @@ export class Chain {
     this.#start()
   }
 
+  /** The same for who waits. */
+  async appendOwn(record: NewRecord): Promise<void> {
+    await this.append({ rid: newId('rec'), process: 'recorder', record: newRecord.parse(record) })
+  }
+
   signHead(position: ChainPosition = this.#position): SignedHead {
     if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
     const { tenant, keys, clock } = this.#options
@@ -135,8 +172,8 @@ export class Chain {
   }
 
   async #run(): Promise<void> {
-    // Everything that arrives in this turn of the event loop joins the first batch.
-    await new Promise((resolve) => setImmediate(resolve))
+    // Everything that arrived with it joins the first batch.
+    await Promise.resolve()
     do await this.#commit()
     while (this.#queue.length > 0)
     this.#running = undefined
@@ -165,11 +202,13 @@ export class Chain {
     if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
     const owed = this.#owed.length
     this.#isHeadDue &&= this.#unsigned + owed + batch.length > 0
-    if (owed + batch.length === 0 && !this.#isHeadDue) return
+    const isIdle = owed + batch.length === 0 && !this.#isHeadDue
+    if (isIdle && !this.#isSealDue) return
     // Our own records pass no failpoint, or an armed recorder would die before it serves.
     const failpoint: Failpoint = batch.length > 0 ? this.#options.failpoint : async () => {}
     await failpoint('record.received')
     await this.#prepare()
+    if (isIdle) return
     const draft = this.#draft([...this.#owed, ...batch])
     await this.#file.append(Buffer.from(`${draft.lines.join('\n')}\n`))
     await failpoint('record.written')
@@ -178,6 +217,8 @@ export class Chain {
     this.#unsigned = draft.unsigned
     this.#isHeadDue &&= draft.unsigned > 0
     for (const { rid } of [...this.#owed.splice(0, owed), ...batch]) this.#remember(rid)
+    for (const record of draft.records) this.#tally.add(record)
+    this.growth.add(draft.position.seq, draft.records.length)
     if (draft.head) await this.#publish(draft.head)
   }
 
@@ -190,7 +231,12 @@ export class Chain {
       if (broken !== undefined || position.hash !== this.#position.hash) this.#break(broken ?? 'its end is gone')
     }
     const { end } = this.#file
-    if (!end || end.size >= segmentBytes) await this.#file.rotate(this.#position.seq + 1, this.signHead())
+    if (end && end.size < segmentBytes && !this.#isSealDue) return
+    await this.#file.rotate(this.#position.seq + 1, this.signHead())
+    this.#isSealDue = false
+    const tally = this.#tally
+    this.#tally = new Tally()
+    if (end) this.#options.onSealed?.(end.segment, tally)
   }
 
   #break(reason: string): never {
@@ -205,6 +251,7 @@ export class Chain {
       unsigned: this.#unsigned,
       head: undefined,
       lines: [],
+      records: [],
     }
     for (const entry of entries) {
       this.#draftRecord(draft, entry)
@@ -230,6 +277,7 @@ export class Chain {
       prev: draft.position.hash,
     }
     const record = { ...unsealed, hash: hashRecord(unsealed) }
+    draft.records.push(record)
     draft.lines.push(storeRecord(record, { rid: entry.rid, macKey: this.#options.keys.mac }))
     draft.position = { seq: record.seq, hash: record.hash }
     draft.unsigned += 1

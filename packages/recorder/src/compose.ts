@@ -25,7 +25,8 @@ export async function compose(
   writeFileSync(publicKey, keys.publicPem)
   chmodSync(publicKey, 0o644)
 
-  const recorder = new Recorder({ ...host, chainsDir, keys, clock: systemClock })
+  const { retention } = config
+  const recorder = new Recorder({ ...host, chainsDir, keys, retention, clock: systemClock })
   const { promise: ready, resolve: open } = Promise.withResolvers<void>()
   const servers = await Promise.all(
     config.sockets.map((socket) => RecorderServer.listen({ ...socket, recorder, ready, log: host.log })),

@@ -13,6 +13,7 @@ const recorderConfig = z.strictObject({
       uid: z.int().nullable(),
     }),
   ),
+  retention: z.strictObject({ days: z.number().positive(), maxBytes: z.int().positive() }),
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),

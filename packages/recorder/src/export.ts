@@ -1,31 +1,40 @@
-import type { KeyObject } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { type Broken, canonical, ChainVerifier } from '@airlock/audit'
 import { AirlockError } from '@airlock/contract'
+import type { Archive } from './archive.ts'
 import type { Chain } from './chain.ts'
-import { listSegments, readForward } from './segments.ts'
+import { isCode, readForward } from './segments.ts'
 import { exportLine } from './stored-line.ts'
 
 /**
  * Everything acknowledged when it began, as others may see it, and a head signed for it. The lines are verified on the
- * way: a chain that does not verify is still given away whole, but no head vouches for it and the end is an error.
+ * way: a chain that does not verify is still given away whole, but no head vouches for it and the end is an error. Where
+ * retention dropped the beginning, the signed statement of that comes first.
  */
-export async function* exportChain(
-  chain: Chain,
-  options: { readonly dir: string; readonly publicKey: KeyObject },
-): AsyncGenerator<string> {
-  const { position, end } = chain.snapshot
-  const verifier = new ChainVerifier(options.publicKey)
+export async function* exportChain(chain: Chain, archive: Archive): AsyncGenerator<string> {
+  const { snapshot } = chain
+  const verifier = new ChainVerifier(archive.place.keys.public)
   let broken: Broken | undefined
-  for (const segment of end ? await listSegments(options.dir) : []) {
-    if (!end || segment.firstSeq > end.segment.firstSeq) break
-    const size = segment.path === end.segment.path ? end.size : (await stat(segment.path)).size
-    for await (const stored of readForward(segment.path, size)) {
-      const line = exportLine(stored)
+  try {
+    for await (const line of linesOf(archive, snapshot)) {
       broken ??= verifier.push(line)
       yield line
     }
+  } catch (cause) {
+    if (!isCode(cause, 'ENOENT')) throw cause
+    throw new AirlockError('evidence_unavailable', 'Retention dropped the beginning meanwhile: export again.', {
+      cause,
+    })
   }
   if (broken) throw new AirlockError('evidence_broken', `Record ${broken.brokenAt} does not verify: ${broken.reason}.`)
-  yield canonical(chain.signHead(position))
+  yield canonical(chain.signHead(snapshot.position))
+}
+
+async function* linesOf(archive: Archive, snapshot: Chain['snapshot']): AsyncGenerator<string> {
+  const { dropped, segments } = await archive.kept(snapshot)
+  if (dropped) yield canonical(dropped)
+  for (const { path } of segments) {
+    const size = path === snapshot.end?.segment.path ? snapshot.end.size : (await stat(path)).size
+    for await (const stored of readForward(path, size)) yield exportLine(stored)
+  }
 }

@@ -1,13 +1,29 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { canonical, GENESIS, signHead } from '@airlock/audit'
-import { AirlockError, type AuditQuery, type AuditRecord, type Failpoint, id, type SignedHead } from '@airlock/contract'
+import { type EventReader, type Followed, GENESIS, type RecordPage } from '@airlock/audit'
+import {
+  type AgentSummary,
+  AirlockError,
+  type AuditQuery,
+  type AuditRecord,
+  type AuditStats,
+  type Failpoint,
+  id,
+  type SignedHead,
+} from '@airlock/contract'
 import type { Clock, Log } from '@airlock/std'
+import { Archive } from './archive.ts'
 import { Chain, type Entry } from './chain.ts'
 import { exportChain } from './export.ts'
+import { followChain, pageChain } from './follow.ts'
 import type { RecorderKeys } from './keys.ts'
-import { queryChain } from './query.ts'
+import { queryChain, toAsked } from './query.ts'
 import { recoverChain, type Recovered } from './recover.ts'
+import { Retention, type RetentionRules } from './retention.ts'
+import { measure } from './stats.ts'
+import { summarize } from './summary.ts'
+import { Tally } from './tally.ts'
+import { Upkeep } from './upkeep.ts'
 
 const MAX_CHAINS = 10_000
 /** Where our own doings are recorded. */
@@ -19,15 +35,26 @@ export interface RecorderOptions {
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
+  readonly retention: RetentionRules
+  readonly segmentBytes?: number
+}
+
+/** A chain and its past. */
+interface Kept {
+  readonly chain: Chain
+  readonly archive: Archive
 }
 
 /** All chains, one per tenant. The only writer of evidence. */
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #chains = new Map<string, Chain>()
+  readonly #upkeep: Upkeep
+  readonly #chains = new Map<string, Kept>()
+  readonly #opening = new Map<string, Promise<Kept>>()
 
   constructor(options: RecorderOptions) {
     this.#options = options
+    this.#upkeep = new Upkeep({ ...options, retention: new Retention({ ...options, rules: options.retention }) })
   }
 
   /** Recovers every chain. One that does not verify is served, but never appended to. */
@@ -35,71 +62,108 @@ export class Recorder {
     const found = await readdir(this.#options.chainsDir, { withFileTypes: true })
     for (const entry of found.filter((one) => one.isDirectory() && id.safeParse(one.name).success))
       await this.#recover(entry.name)
-    const broken = [...this.#chains].filter(([, chain]) => chain.broken !== undefined).map(([tenant]) => tenant)
-    this.#chain(SYSTEM).owe(ownRecord(SYSTEM, 'recorder.start', { chains: this.#chains.size, broken }))
+    const broken = [...this.#chains].filter(([, { chain }]) => chain.broken !== undefined).map(([tenant]) => tenant)
+    const { chain } = await this.#kept(SYSTEM)
+    chain.owe(ownRecord(SYSTEM, 'recorder.start', { chains: this.#chains.size, broken }))
+    this.#upkeep.start(() => [...this.#chains.values()])
   }
 
   /** Resolves when the record is durable. Precondition: the tenant's name is valid. */
   async append(entry: Entry): Promise<void> {
-    await this.#chain(entry.record.tenant).append(entry)
+    const known = this.#chains.get(entry.record.tenant)
+    await (known ?? (await this.#kept(entry.record.tenant))).chain.append(entry)
   }
 
   async query(
     tenant: string,
     query: AuditQuery,
   ): Promise<{ readonly records: readonly AuditRecord[]; readonly nextCursor: string | null }> {
-    const chain = this.#chains.get(tenant)
-    return chain ? queryChain(this.#dir(tenant), chain.snapshot, query) : { records: [], nextCursor: null }
+    return queryChain(await this.#kept(tenant), toAsked(query))
+  }
+
+  async page(tenant: string, asked: Parameters<EventReader['page']>[1]): Promise<RecordPage> {
+    return pageChain(await this.#kept(tenant), asked)
+  }
+
+  async *follow(
+    tenant: string,
+    asked: Parameters<EventReader['follow']>[1],
+    signal: AbortSignal,
+  ): AsyncGenerator<Followed> {
+    yield* followChain(await this.#kept(tenant), asked, signal)
+  }
+
+  async summary(tenant: string, of: Parameters<EventReader['summary']>[1]): Promise<AgentSummary> {
+    return summarize(await this.#kept(tenant), of)
+  }
+
+  async stats(tenant: string): Promise<AuditStats> {
+    return measure(await this.#kept(tenant), this.#options.retention)
   }
 
   async *export(tenant: string): AsyncGenerator<string> {
-    const chain = this.#chains.get(tenant)
-    if (chain) yield* exportChain(chain, { dir: this.#dir(tenant), publicKey: this.#options.keys.public })
-    else yield canonical(this.#emptyHead(tenant))
+    const { chain, archive } = await this.#kept(tenant)
+    yield* exportChain(chain, archive)
   }
 
-  head(tenant: string): { readonly head: SignedHead; readonly publicKey: string } {
-    const head = this.#chains.get(tenant)?.signHead() ?? this.#emptyHead(tenant)
-    return { head, publicKey: this.#options.keys.publicPem }
+  async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
+    const { chain } = await this.#kept(tenant)
+    return { head: chain.signHead(), publicKey: this.#options.keys.publicPem }
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#chains.values().map(async (chain) => chain.close()))
+    await this.#upkeep.close()
+    await Promise.all(this.#chains.values().map(async ({ chain }) => chain.close()))
   }
 
   async #recover(tenant: string): Promise<void> {
-    const { keys, log } = this.#options
-    const recovered = await recoverChain({ dir: this.#dir(tenant), tenant, keys }).catch(asBroken)
-    const chain = new Chain({ ...this.#options, dir: this.#dir(tenant), tenant, recovered })
-    this.#chains.set(tenant, chain)
+    const place = this.#place(tenant)
+    const { log } = this.#options
+    const archive = await Archive.open(place, log)
+    const recovered = await recoverChain(place).catch(asBroken)
+    const chain = this.#newChain(archive, recovered)
+    this.#chains.set(tenant, { chain, archive })
     if (recovered.broken !== undefined) log.error('a chain does not verify', { tenant, reason: recovered.broken })
     const { torn } = recovered
     if (torn) chain.owe(ownRecord(tenant, 'recorder.recover', { tornBytes: torn.bytes, saved: torn.saved }))
   }
 
-  #chain(tenant: string): Chain {
+  /** The chain of a tenant, made when there is none: in memory only, until something is written. */
+  async #kept(tenant: string): Promise<Kept> {
     const known = this.#chains.get(tenant)
     if (known) return known
+    const opening = this.#opening.get(tenant) ?? this.#make(tenant)
+    this.#opening.set(tenant, opening)
+    return opening.finally(() => this.#opening.delete(tenant))
+  }
+
+  async #make(tenant: string): Promise<Kept> {
     if (this.#chains.size >= MAX_CHAINS) throw new AirlockError('evidence_unavailable', 'There are too many chains.')
-    const chain = new Chain({ ...this.#options, dir: this.#dir(tenant), tenant })
-    this.#chains.set(tenant, chain)
-    return chain
+    const archive = await Archive.open(this.#place(tenant), this.#options.log)
+    const kept = { chain: this.#newChain(archive), archive }
+    this.#chains.set(tenant, kept)
+    return kept
   }
 
-  #dir(tenant: string): string {
-    return join(this.#options.chainsDir, tenant)
+  #newChain(archive: Archive, recovered?: Recovered): Chain {
+    return new Chain({
+      ...this.#options,
+      ...archive.place,
+      ...(recovered ? { recovered } : {}),
+      onSealed: (segment, tally) => this.#upkeep.sealed({ archive, segment, tally }),
+    })
   }
 
-  #emptyHead(tenant: string): SignedHead {
-    const ts = new Date(this.#options.clock.now()).toISOString()
-    return signHead(this.#options.keys.signing, { tenant, seq: 0, hash: GENESIS, ts })
+  #place(tenant: string) {
+    return { dir: join(this.#options.chainsDir, tenant), tenant, keys: this.#options.keys }
   }
 }
 
 /** Closed: a chain that cannot even be read is not appended to, and does not keep the others from being served. */
 function asBroken(error: unknown): Recovered {
   const broken = `it cannot be read: ${String(error)}`
-  return { position: { seq: 0, hash: GENESIS }, ts: 0, unsigned: 0, end: undefined, broken, torn: undefined, rids: [] }
+  const nothing = { end: undefined, torn: undefined, rids: [], tally: new Tally() }
+  return { position: { seq: 0, hash: GENESIS }, ts: 0, unsigned: 0, broken, ...nothing }
 }
 
 function ownRecord(

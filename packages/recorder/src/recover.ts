@@ -5,7 +5,9 @@ import { canonical, type ChainPosition, ChainVerifier, GENESIS, isSignedBy, macO
 import { type SignedHead, signedHead } from '@airlock/contract'
 import type { RecorderKeys } from './keys.ts'
 import { endOfLines, isCode, listSegments, readBackward, readExactly, type Segment } from './segments.ts'
+import { tallySegment } from './segment-index.ts'
 import { exportLine, parseStored } from './stored-line.ts'
+import { Tally } from './tally.ts'
 
 /** How many records back a `rid` that is sent again is recognised. */
 export const KNOWN_RIDS = 16 * 1024
@@ -30,6 +32,8 @@ export interface ChainTail {
 
 export interface Recovered extends ChainTail {
   readonly torn: { readonly bytes: number; readonly saved: boolean } | undefined
+  /** Of the segment at the end. */
+  readonly tally: Tally
   /** Of the newest records, oldest first. */
   readonly rids: readonly string[]
 }
@@ -42,7 +46,8 @@ export interface Recovered extends ChainTail {
 export async function recoverChain(place: ChainPlace): Promise<Recovered> {
   const { torn, end } = await cutTornLine(await listSegments(place.dir))
   const tail = await verifyTail(place, end)
-  return { ...tail, torn, rids: await readRids(place.dir, end) }
+  const tally = end ? await tallySegment(end.segment, end.size) : new Tally()
+  return { ...tail, torn, tally, rids: await readRids(place.dir, end) }
 }
 
 /** Verifies from the last signed head to `end`, and that the chain has not lost what `head.json` vouches for. */

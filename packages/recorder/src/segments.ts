@@ -30,11 +30,11 @@ export async function listSegments(dir: string): Promise<readonly Segment[]> {
     .map((name) => segmentAt(dir, Number(name.slice(0, 12))))
 }
 
-/** The lines of the first `end` bytes, oldest first. */
-export async function* readForward(path: string, end: number): AsyncGenerator<string> {
-  if (end === 0) return
+/** The lines of the first `end` bytes, oldest first; from `start` on, which is where a line begins. */
+export async function* readForward(path: string, end: number, start = 0): AsyncGenerator<string> {
+  if (end <= start) return
   const splitter = new LineSplitter()
-  for await (const chunk of createReadStream(path, { end: end - 1 }) as AsyncIterable<Buffer>)
+  for await (const chunk of createReadStream(path, { start, end: end - 1 }) as AsyncIterable<Buffer>)
     yield* splitter.push(chunk)
 }
 

@@ -1,12 +1,13 @@
 import { chmodSync, chownSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { LineSocket, type RecorderReply, recorderRequest, type RecorderRequest } from '@airlock/audit'
+import { type Followed, LineSocket, type RecorderReply, recorderRequest, type RecorderRequest } from '@airlock/audit'
 import { AirlockError, toAirlockError } from '@airlock/contract'
 import { assertNever, type Log } from '@airlock/std'
 import { z } from 'zod'
 import type { Recorder } from './recorder.ts'
 
-const MAX_CLIENTS = 64
+/** Whoever follows a chain has a connection of its own. */
+const MAX_CLIENTS = 512
 const MAX_UNANSWERED = 2048
 /** A reader that takes nothing of an export for so long has its connection ended. */
 const STALLED_MS = 60_000
@@ -64,12 +65,13 @@ export class RecorderServer {
 
   #serve(socket: Socket): void {
     let unanswered = 0
+    const gone = new AbortController()
     const lines = new LineSocket(socket, {
-      onClose: () => {},
+      onClose: () => gone.abort(),
       onLine: (line) => {
         unanswered += 1
         if (unanswered >= MAX_UNANSWERED) lines.pause()
-        void this.#answer(line, lines).finally(() => {
+        void this.#answer(line, { lines, gone: gone.signal }).finally(() => {
           unanswered -= 1
           if (unanswered < MAX_UNANSWERED / 2) lines.resume()
         })
@@ -78,13 +80,14 @@ export class RecorderServer {
     lines.resume()
   }
 
-  async #answer(line: string, lines: LineSocket): Promise<void> {
+  async #answer(line: string, client: Client): Promise<void> {
+    const { lines } = client
     const request = parseRequest(line)
     // Without an id there is nothing to answer to: the other side is not one of ours.
     if (!request) return lines.destroy()
     try {
       if (!('op' in request)) throw new AirlockError('invalid_request', request.problem)
-      const result = await this.#handle(request, lines)
+      const result = await this.#handle(request, client)
       reply(lines, { id: request.id, type: 'ok', result })
     } catch (error) {
       const { code, message } = toAirlockError(error)
@@ -95,7 +98,7 @@ export class RecorderServer {
     if (lines.isBehind) await lines.drained()
   }
 
-  async #handle(request: RecorderRequest, lines: LineSocket): Promise<unknown> {
+  async #handle(request: RecorderRequest, client: Client): Promise<unknown> {
     const { recorder, process } = this.#options
     if (request.op !== 'append' && process !== 'control-plane')
       throw new AirlockError('forbidden', 'Only the control plane reads evidence.')
@@ -107,23 +110,43 @@ export class RecorderServer {
         return recorder.query(request.tenant, request.query)
       case 'head':
         return recorder.head(request.tenant)
+      case 'page':
+        return recorder.page(request.tenant, request)
+      case 'summary':
+        return recorder.summary(request.tenant, request)
+      case 'stats':
+        return recorder.stats(request.tenant)
+      case 'follow':
+        await sendLines(followedLines(recorder.follow(request.tenant, request, client.gone)), request.id, client)
+        return null
       case 'export':
-        await this.#export(request, lines)
+        await sendLines(recorder.export(request.tenant), request.id, client)
         return null
       default:
         return assertNever(request)
     }
   }
+}
 
-  async #export(request: { readonly id: number; readonly tenant: string }, lines: LineSocket): Promise<void> {
-    for await (const line of this.#options.recorder.export(request.tenant)) {
-      if (!lines.isOpen) return
-      reply(lines, { id: request.id, type: 'line', line })
-      if (!lines.isBehind) continue
-      const stalled = setTimeout(() => lines.destroy(), STALLED_MS)
-      await lines.drained()
-      clearTimeout(stalled)
-    }
+interface Client {
+  readonly lines: LineSocket
+  /** Aborts when the connection is closed. */
+  readonly gone: AbortSignal
+}
+
+async function* followedLines(source: AsyncIterable<Followed>): AsyncGenerator<string> {
+  for await (const one of source) yield JSON.stringify(one)
+}
+
+/** As fast as they are taken; who takes nothing for a minute is let go. */
+async function sendLines(source: AsyncIterable<string>, id: number, { lines }: Client): Promise<void> {
+  for await (const line of source) {
+    if (!lines.isOpen) return
+    reply(lines, { id, type: 'line', line })
+    if (!lines.isBehind) continue
+    const stalled = setTimeout(() => lines.destroy(), STALLED_MS)
+    await lines.drained()
+    clearTimeout(stalled)
   }
 }
 

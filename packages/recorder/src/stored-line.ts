@@ -16,8 +16,10 @@ export function storeRecord(record: AuditRecord, options: { readonly rid: string
 /** Undefined when the line is neither a record nor a head. */
 export function parseStored(line: string): StoredLine | undefined {
   const value = parseJson(line)
-  const head = signedHead.safeParse(value)
-  if (head.success) return { type: 'head', head: head.data }
+  if (typeof value !== 'object' || value === null || !('mac' in value)) {
+    const head = signedHead.safeParse(value)
+    return head.success ? { type: 'head', head: head.data } : undefined
+  }
   const stored = storedRecord.safeParse(value)
   if (!stored.success) return undefined
   const { mac, rid, ...record } = stored.data

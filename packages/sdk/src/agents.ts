@@ -1,4 +1,4 @@
-import type { Agent, AgentState, RegisterAgentBody } from './nouns.ts'
+import type { Agent, AgentState, AgentSummary, RegisterAgentBody, UpdateAgentBody } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 export interface AgentListOptions {
@@ -43,6 +43,21 @@ export class Agents {
 
   async get(id: string, signal?: AbortSignal): Promise<Agent> {
     return this.#transport.json('getAgent', { params: { id }, signal })
+  }
+
+  /** What it did in the last days, on the node that is asked. */
+  async summary(id: string, options: { readonly days?: number | undefined } & Signal = {}): Promise<AgentSummary> {
+    const { signal, days } = options
+    return this.#transport.json('agentSummary', { params: { id }, query: { days }, signal })
+  }
+
+  /** What is absent stays as it is. */
+  async update(
+    id: string,
+    options: Partial<Omit<UpdateAgentBody, 'expectedGeneration'>> & ChangeOptions,
+  ): Promise<Agent> {
+    const { signal, ...body } = options
+    return this.#transport.json('updateAgent', { params: { id }, body, signal })
   }
 
   async approve(id: string, options: ChangeOptions = {}): Promise<Agent> {

@@ -1,5 +1,5 @@
 import { AirlockError } from './errors.ts'
-import type { AuditChain, AuditQuery, AuditRecord, SignedHead } from './nouns.ts'
+import type { AuditChain, AuditQuery, AuditRecord, AuditStats, SignedHead } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 /** The evidence of the caller's tenant. Needs a key that may read it. */
@@ -33,6 +33,11 @@ export class Audit {
   /** The chains of all nodes that share a store: where each is exported, and its latest head that the store has. */
   async chains(signal?: AbortSignal): Promise<readonly AuditChain[]> {
     return (await this.#transport.json('auditChains', { signal })).items
+  }
+
+  /** How much there is, how fast it grows, whether it verifies, what was dropped. */
+  async stats(signal?: AbortSignal): Promise<AuditStats> {
+    return this.#transport.json('auditStats', { signal })
   }
 
   /** Signed now: kept elsewhere, it shows a later truncation. */

@@ -1,14 +1,19 @@
 import { Agents } from './agents.ts'
+import { Approvals } from './approvals.ts'
 import { Audit } from './audit.ts'
 import { Budgets } from './budgets.ts'
+import { type EventOptions, type FollowOptions, followRecords, pageOfEvents } from './events.ts'
 import { Grants } from './grants.ts'
 import { Keys } from './keys.ts'
-import type { Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
+import { Killswitch } from './killswitch.ts'
+import { Guardian, Policies } from './policies.ts'
+import type { AuditEvent, CreatedSandbox, EventPage, Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
 import { Sandbox, type CreateOptions } from './sandbox.ts'
 import { Sessions } from './session.ts'
 import { Templates } from './templates.ts'
 import { Tenants } from './tenants.ts'
 import { Usage } from './usage.ts'
+import { Webhooks } from './webhooks.ts'
 import { Transport, type TransportOptions } from './transport.ts'
 
 export interface ListOptions {
@@ -38,8 +43,13 @@ export class Airlock {
   readonly grants: Grants
   readonly budgets: Budgets
   readonly keys: Keys
+  readonly killswitch: Killswitch
+  readonly policies: Policies
+  readonly guardian: Guardian
   readonly tenants: Tenants
   readonly usage: Usage
+  readonly approvals: Approvals
+  readonly webhooks: Webhooks
   readonly audit: Audit
   readonly #transport: Transport
 
@@ -52,13 +62,31 @@ export class Airlock {
     this.grants = new Grants(this.#transport)
     this.budgets = new Budgets(this.#transport)
     this.keys = new Keys(this.#transport)
+    this.killswitch = new Killswitch(this.#transport)
+    this.policies = new Policies(this.#transport)
+    this.guardian = new Guardian(this.#transport)
     this.tenants = new Tenants(this.#transport)
     this.usage = new Usage(this.#transport)
+    this.approvals = new Approvals(this.#transport)
+    this.webhooks = new Webhooks(this.#transport)
     this.audit = new Audit(this.#transport)
   }
 
   get url(): string {
     return this.#transport.url
+  }
+
+  /**
+   * What happens, each record once and in order, also over restarts of the server: from now on, or after a record. Ends
+   * only with the signal, or by leaving the loop.
+   */
+  events(options: FollowOptions = {}): AsyncGenerator<AuditEvent> {
+    return followRecords(this.#transport, options)
+  }
+
+  /** The latest, or a page after a record; oldest first. Its `after` is where the next page begins. */
+  async eventPage(options: EventOptions & { readonly limit?: number | undefined } = {}): Promise<EventPage> {
+    return pageOfEvents(this.#transport, options)
   }
 
   /** Who the server takes us for. */
@@ -100,7 +128,7 @@ export class Sandboxes {
     return { items: page.items.map((data) => this.#handle(data)), nextCursor: page.nextCursor }
   }
 
-  #handle(data: SandboxData): Sandbox {
+  #handle(data: SandboxData | CreatedSandbox): Sandbox {
     return new Sandbox(this.#transport, data)
   }
 }

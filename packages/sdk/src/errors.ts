@@ -7,6 +7,7 @@ interface Options {
   readonly hint?: string
   readonly retryAfterS?: number
   readonly requestId?: string
+  readonly approval?: string
 }
 
 /** What every call of the SDK throws: a code of the registry, one sentence, and a hint that says who can fix it. */
@@ -40,19 +41,27 @@ interface Told {
   readonly code: string
   readonly message: string
   readonly hint: string
+  /** What a person must approve, or has rejected. */
+  readonly approval?: string | undefined
 }
 
 export function toError(told: Told, options: Options = {}): AirlockError {
   const code = isErrorCode(told.code) ? told.code : 'internal'
-  return new AirlockError(code, told.message, { ...options, hint: told.hint })
+  const { approval } = told
+  return new AirlockError(code, told.message, {
+    ...options,
+    hint: told.hint,
+    ...(approval === undefined ? {} : { approval }),
+  })
 }
 
 function parseError(text: string): Told | undefined {
   try {
     const { error } = JSON.parse(text) as { error?: Partial<Told> }
-    const { code, message, hint } = error ?? {}
+    const { code, message, hint, approval } = error ?? {}
     if (typeof code !== 'string' || typeof message !== 'string') return undefined
-    return { code, message, hint: typeof hint === 'string' ? hint : '' }
+    const told = { code, message, hint: typeof hint === 'string' ? hint : '' }
+    return typeof approval === 'string' ? { ...told, approval } : told
   } catch {
     // Not JSON: something else than our server answered.
     return undefined

@@ -112,7 +112,7 @@ async function openOutput<E extends StreamEvent>(
 }
 
 /** The body of an answer; ends where the connection breaks, for whoever reads knows by what is missing. */
-async function* chunksOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+export async function* chunksOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
   try {
     if (response.body) yield* response.body
   } catch {

@@ -1,13 +1,17 @@
 export type { AgentListOptions, Agents, ChangeOptions } from './agents.ts'
+export type { ApprovalListOptions, Approvals, ApproveOptions } from './approvals.ts'
 export type { Audit } from './audit.ts'
 export type { Budgets } from './budgets.ts'
 export { Airlock, type ListOptions, type SandboxPage, type Sandboxes } from './client.ts'
 export { outputBytes, type CommandLine, type CommandOptions, type RunningCommand } from './command.ts'
 export { stateDirectories } from './config.ts'
 export { AirlockError, type ErrorCode } from './errors.ts'
+export type { EventOptions, FollowOptions } from './events.ts'
 export type { FileListing, SandboxFiles } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
+export type { Killswitch, KillTarget } from './killswitch.ts'
+export type { Asked, Guardian, Policies } from './policies.ts'
 export { RichOutput, type Json, type MimeBundle } from './rich-output.ts'
 export type { CreateOptions, Sandbox } from './sandbox.ts'
 export type { Session, SessionListOptions, SessionOptions, Sessions } from './session.ts'
@@ -15,22 +19,54 @@ export type { SessionStep, StepCallbacks, StepOptions, StepResult } from './step
 export type { ImageSource, ImportOptions, Templates } from './templates.ts'
 export type { Tenants } from './tenants.ts'
 export type { Usage } from './usage.ts'
+export type { Webhooks } from './webhooks.ts'
 export type { Bytes, TransportOptions } from './transport.ts'
 export type {
   Agent,
   AgentState,
+  AgentSummary,
   ApiKey,
+  Approval,
+  ApprovalDetail,
+  ApprovalEvent,
+  ApprovalScope,
+  ApprovalState,
+  AuditEvent,
   AuditQuery,
   AuditRecord,
+  AuditStats,
+  Backtest,
   Budget,
   Command,
   CommandEvent,
   CommandResult,
+  Conditions,
+  Decision,
+  Effect,
+  Evaluation,
+  EventPage,
   FileEntry,
   Grant,
+  GuardianStatus,
   Identity,
+  KilledSandbox,
+  KillReport,
+  KillScope,
+  MatchedRule,
   Mount,
   NewApiKey,
+  NewWebhook,
+  Operation,
+  Point,
+  Policy,
+  PolicyCheck,
+  PolicyDocument,
+  PolicyDocumentInput,
+  PolicyScope,
+  PolicyVersion,
+  Question,
+  Risk,
+  RuleInForce,
   Runtime,
   Sandbox as SandboxData,
   SandboxState,
@@ -50,4 +86,6 @@ export type {
   UsageQuery,
   UsageReport,
   UsageRow,
+  Webhook,
+  WebhookEvent,
 } from './nouns.ts'

@@ -5,25 +5,66 @@ import type { RouteOutput } from '@airlock/contract'
  * them out in full, so that whoever installs the SDK needs neither the contract nor its schema library.
  */
 export type {
+  Backtest,
+  Conditions,
+  Decision,
+  Effect,
+  Evaluation,
+  GuardianStatus,
+  MatchedRule,
+  Operation,
+  Point,
+  Policy,
+  PolicyCheck,
+  PolicyDocument,
+  PolicyDocumentInput,
+  PolicyScope,
+  PolicyVersion,
+  Question,
+  Risk,
+  RuleInForce,
+} from '@airlock/contract'
+
+/**
+ * The types of the contract that callers see. They are inferred from schemas; `npm run build:packages` writes each of
+ * them out in full, so that whoever installs the SDK needs neither the contract nor its schema library.
+ */
+export type {
   AddGrantBody,
   Agent,
   AgentState,
+  AgentSummary,
   ApiKey,
+  Approval,
+  ApprovalDetail,
+  ApprovalEvent,
+  ApprovalScope,
+  ApprovalState,
   AuditChain,
+  AuditEvent,
   AuditQuery,
   AuditRecord,
+  AuditStats,
   Budget,
   Command,
   CommandEvent,
   CommandResult,
+  Connection,
+  CreatedSandbox,
   CreateKeyBody,
   CreateSandboxBody,
   CreateSessionBody,
+  EventPage,
   FileEntry,
   Grant,
+  KilledSandbox,
+  KillReport,
+  KillScope,
   Mount,
   NewApiKey,
+  NewWebhook,
   RegisterAgentBody,
+  UpdateAgentBody,
   Runtime,
   Sandbox,
   SandboxState,
@@ -36,6 +77,7 @@ export type {
   StepError,
   StepEvent,
   StepStatus,
+  StreamedEvent,
   Template,
   TemplateEvent,
   TemplateSpec,
@@ -43,6 +85,8 @@ export type {
   UsageQuery,
   UsageReport,
   UsageRow,
+  Webhook,
+  WebhookEvent,
 } from '@airlock/contract'
 
 /** Who the server takes a caller for. */

@@ -1,6 +1,14 @@
 import { collectResult, RunningCommand, streamCommand, type CommandLine, type CommandOptions } from './command.ts'
 import { SandboxFiles } from './files.ts'
-import type { Command, CommandEvent, CommandResult, CreateSandboxBody, Sandbox as SandboxData } from './nouns.ts'
+import type {
+  Command,
+  CommandEvent,
+  CommandResult,
+  Connection,
+  CreatedSandbox,
+  CreateSandboxBody,
+  Sandbox as SandboxData,
+} from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
@@ -11,11 +19,18 @@ export class Sandbox implements AsyncDisposable {
   readonly files: SandboxFiles
   readonly #transport: Transport
   #data: SandboxData
+  /** Of one that was just created, or found by its name: its agent, and what it takes of the agent's budget. */
+  readonly given: Pick<CreatedSandbox, 'agentSnapshot' | 'reserved'> | undefined
 
   /** @internal */
-  constructor(transport: Transport, data: SandboxData) {
+  constructor(transport: Transport, data: SandboxData | CreatedSandbox) {
     this.#transport = transport
     this.#data = data
+    if ('reserved' in data) {
+      const { agentSnapshot, reserved, ...rest } = data
+      this.#data = rest
+      this.given = { agentSnapshot, reserved }
+    }
     this.id = data.id
     this.files = new SandboxFiles(transport, data.id)
   }
@@ -62,10 +77,26 @@ export class Sandbox implements AsyncDisposable {
     return this.#update(await this.#transport.json('getSandbox', { params: this.#params, signal }))
   }
 
+  /** Gives it a new token for its door, and answers what a program inside needs to reach the server. */
+  async connect(options: { readonly revoke?: boolean; readonly signal?: AbortSignal } = {}): Promise<Connection> {
+    const { revoke = false, signal } = options
+    return this.#transport.json('connectSandbox', { params: this.#params, body: { revoke }, signal })
+  }
+
   /** Lives `ttlMs` from now, or its own TTL; never past its maximum lifetime. */
   async extend(ttlMs?: number, signal?: AbortSignal): Promise<this> {
     const body = ttlMs === undefined ? {} : { ttlMs }
     return this.#update(await this.#transport.json('extendSandbox', { params: this.#params, body, signal }))
+  }
+
+  /** Stops its processes where they stand; its time stops too. Pausing it again does nothing. */
+  async pause(signal?: AbortSignal): Promise<this> {
+    return this.#update(await this.#transport.json('pauseSandbox', { params: this.#params, signal }))
+  }
+
+  /** Lets it go on with the time that it had left. Resuming it again does nothing. */
+  async resume(signal?: AbortSignal): Promise<this> {
+    return this.#update(await this.#transport.json('resumeSandbox', { params: this.#params, signal }))
   }
 
   /** Ends it. Ending it again does nothing. */

@@ -16,6 +16,8 @@ export interface Call {
 
 export interface TransportOptions extends ConfigOptions {
   readonly fetch?: typeof globalThis.fetch | undefined
+  /** How long a call waits, in seconds, when a person must approve it first: at most 240, and not at all when absent. */
+  readonly waitApprovalS?: number | undefined
 }
 
 const RETRIES = 2
@@ -27,6 +29,9 @@ const MAX_RETRY_AFTER_S = 5
 const IDEMPOTENT: ReadonlySet<RouteName> = new Set([
   'getOrCreateSandbox',
   'terminateSandbox',
+  'pauseSandbox',
+  'resumeSandbox',
+  'turnKillswitchOn',
   'approveAgent',
   'revokeAgent',
   'heartbeatAgent',
@@ -42,10 +47,12 @@ const IDEMPOTENT: ReadonlySet<RouteName> = new Set([
 export class Transport {
   readonly #config: ClientConfig
   readonly #fetch: typeof globalThis.fetch
+  readonly #headers: Readonly<Record<string, string>>
 
   constructor(options: TransportOptions) {
     this.#config = resolveConfig(options)
     this.#fetch = options.fetch ?? globalThis.fetch
+    this.#headers = waitHeader(options.waitApprovalS)
   }
 
   get url(): string {
@@ -88,7 +95,7 @@ export class Transport {
     const url = new URL(fillPath(path, call.params ?? {}), this.#config.url)
     for (const [key, value] of Object.entries(call.query ?? {}))
       if (value !== undefined) url.searchParams.set(key, String(value))
-    const headers = new Headers({ authorization: `Bearer ${apiKey}`, ...call.headers })
+    const headers = new Headers({ authorization: `Bearer ${apiKey}`, ...this.#headers, ...call.headers })
     if (call.body !== undefined) headers.set('content-type', 'application/json')
     const body = call.bytes === undefined ? jsonBody(call.body) : streamBody(call.bytes)
     const signal = call.signal === undefined ? {} : { signal: call.signal }
@@ -101,6 +108,14 @@ export class Transport {
     const { message, hint } = describeBroken(url, cause)
     return { error: new AirlockError('server_unreachable', message, { cause, hint }), nothingSent }
   }
+}
+
+/** The server waits for 300 seconds, but whoever fetches gives up then. */
+const MAX_WAIT_S = 240
+
+function waitHeader(seconds: number | undefined): Readonly<Record<string, string>> {
+  if (seconds === undefined) return {}
+  return { 'airlock-wait-approval': String(Math.max(0, Math.min(MAX_WAIT_S, Math.round(seconds)))) }
 }
 
 const REFUSED = /^ECONNREFUSED$/

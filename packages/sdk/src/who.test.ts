@@ -31,7 +31,8 @@ describe('agents', () => {
   it('are suspended and resumed', async () => {
     expect(await admin.agents.suspend('default')).toMatchObject({ state: 'suspended', generation: 0 })
     await expect(developer.agents.heartbeat('default')).rejects.toMatchObject({ code: 'agent_suspended' })
-    expect(await admin.agents.resume('default')).toMatchObject({ state: 'connected', generation: 1 })
+    expect(await admin.agents.resume('default')).toMatchObject({ state: 'idle', generation: 1 })
+    expect(await admin.agents.update('default', { version: '2' })).toMatchObject({ version: '2', approved: true })
     expect(await admin.agents.revoke('default')).toMatchObject({ approved: false })
   })
 })

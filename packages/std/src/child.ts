@@ -8,8 +8,17 @@ export type ToChild =
   | { readonly type: 'killed'; readonly process: string }
 export type FromChild =
   | { readonly type: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
+  /** Something that people at the terminal should see, and what they may type. */
+  | { readonly type: 'notice'; readonly notice: Notice }
   /** For tests of crashes: the supervisor kills that process and answers `killed`. */
   | { readonly type: 'kill'; readonly process: string }
+
+/** What people are told: a sentence, what else there is to say, and arguments of our own program that answer it. */
+export interface Notice {
+  readonly title: string
+  readonly details: readonly string[]
+  readonly commands: readonly string[]
+}
 
 /**
  * The child's side of supervision, over Node's IPC channel. A child whose supervisor died stops too, leaving what it
@@ -34,6 +43,10 @@ export class Supervised {
 
   ready(facts: Readonly<Record<string, unknown>> = {}): void {
     this.#send({ type: 'ready', facts })
+  }
+
+  notice(notice: Notice): void {
+    this.#send({ type: 'notice', notice })
   }
 
   /** Resolves once the supervisor has killed that process. */

@@ -1,5 +1,5 @@
 export { assertNever } from './assert-never.ts'
-export { actAs, dropPrivileges, Supervised, type FromChild, type StopMode, type ToChild } from './child.ts'
+export { actAs, dropPrivileges, Supervised, type FromChild, type Notice, type StopMode, type ToChild } from './child.ts'
 export { Cleanup, type CleanupFailure } from './cleanup.ts'
 export { systemClock, type Clock } from './clock.ts'
 export { newId, randomText } from './ids.ts'

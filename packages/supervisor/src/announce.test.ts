@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readyJson, readyText } from './announce.ts'
+import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { loadSettings } from './config.ts'
 
 const facts = (url: string) =>
@@ -36,4 +36,18 @@ it('is one line of JSON for programs', () => {
   expect(readyJson(facts('http://127.0.0.1:1'), 42)).toBe(
     '{"url":"http://127.0.0.1:1","developerKey":"/s/developer.key","adminKey":"/s/admin.key","pid":42}',
   )
+})
+
+it('shows what a process wants people to know, with commands that work as pasted, and nothing that steers', () => {
+  const notice = {
+    title: 'Approve? \u001b[2Jrm',
+    details: ['because\nof it', 'x'.repeat(1000)],
+    commands: ['approvals approve apr_1'],
+  }
+  const command = commandOf(facts('http://127.0.0.1:9000'), loadSettings({}, '/nowhere'))
+  expect(noticeText(notice, command)).toBe(`
+Approve?  [2Jrm
+  because of it
+  ${'x'.repeat(300)}
+  AIRLOCK_URL=http://127.0.0.1:9000 npx airlock approvals approve apr_1`)
 })

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Notice } from '@airlock/std'
 import type { Settings } from './config.ts'
 import { printable } from './log-line.ts'
 import type { Facts } from './run.ts'
@@ -18,7 +19,7 @@ export function readyJson(facts: ReadyFacts, pid: number): string {
 export function readyText(facts: ReadyFacts, settings: Settings): string {
   const { url, developerKey, adminKey } = addresses(facts)
   const isolation = facts.get('data-plane')
-  const command = [...variables(url, settings), 'npx airlock'].join(' ')
+  const command = commandOf(facts, settings)
   return [
     `Airlock is ready at ${url}`,
     '',
@@ -34,6 +35,24 @@ export function readyText(facts: ReadyFacts, settings: Settings): string {
     'Ctrl-C ends everything, sandboxes included.',
   ].join('\n')
 }
+
+/** What to type before the words of a verb: it works as it stands, wherever the state is. */
+export function commandOf(facts: ReadyFacts, settings: Settings): string {
+  return [...variables(addresses(facts).url, settings), 'npx airlock'].join(' ')
+}
+
+/** For people: what a process wants them to know, and what to type. It may quote what hostile code said. */
+export function noticeText(notice: Notice, command: string): string {
+  const line = (text: string) => printable(text).slice(0, NOTICE_CHARACTERS)
+  return [
+    '',
+    line(notice.title),
+    ...notice.details.map((text) => `  ${line(text)}`),
+    ...notice.commands.map((words) => `  ${command} ${line(words)}`),
+  ].join('\n')
+}
+
+const NOTICE_CHARACTERS = 300
 
 function addresses(facts: ReadyFacts) {
   const api = facts.get('control-plane')

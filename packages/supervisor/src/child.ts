@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { sleep, type StopMode, type ToChild } from '@airlock/std'
+import { type Notice, sleep, type StopMode, type ToChild } from '@airlock/std'
 import { parseLogLine, type LogLine } from './log-line.ts'
 import type { ProcessSpec } from './processes.ts'
 import { Run, type Facts } from './run.ts'
@@ -18,6 +18,7 @@ export interface ChildHost {
   readonly onEvent: (level: 'info' | 'warn', text: string) => void
   readonly onPid: (name: string, pid: number | undefined) => void
   readonly onKill: (from: Child, victim: string) => void
+  readonly onNotice: (notice: Notice) => void
 }
 
 export type Started =
@@ -133,6 +134,7 @@ export class Child {
       env: this.#host.environment(settings),
       onLine: (line) => this.#hear(line),
       onKill: (victim) => this.#host.onKill(this, victim),
+      onNotice: (notice) => this.#host.onNotice(notice),
     })
     this.#run = run
     this.#host.onPid(this.name, run.pid)

@@ -24,6 +24,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       tls_key: `${directory}/key.pem`,
       trusted_proxy: false,
       runtime: 'auto',
+      runsc: 'auto',
       capacity: 7,
       oversubscribe_memory: 2,
       oversubscribe_cpus: 25,
@@ -31,10 +32,17 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       agent_memory_mb: 5120,
       agent_cpus: 5,
       agent_stale_s: 3600,
+      agent_version_approval: false,
       jwt_tenant_claim: 'tenant',
       jwt_role_claim: 'role',
       jwt_agents_claim: 'agents',
       jwt_clock_tolerance_s: 30,
+      policy_default: 'allow',
+      opa_path: 'v1/data/airlock/decision',
+      opa_timeout_ms: 500,
+      webhook_private: false,
+      audit_retention_days: 30,
+      audit_max_mb: 1024,
       log_level: 'info',
     },
     stateDir: directory,
@@ -42,6 +50,20 @@ it('reads airlock.toml in the home, and the environment wins', () => {
     databaseUrl: null,
     jwt: null,
   })
+})
+
+it('takes OPA_URL for what it is, and asks nobody without it', () => {
+  const opaOf = (env: Record<string, string>) => {
+    const table = processTable(load(env)).flat()
+    return table.find(({ name }) => name === 'control-plane')?.settings
+  }
+  expect(opaOf({})).toMatchObject({ opa: null, policyDefault: 'allow' })
+  expect(opaOf({ OPA_URL: 'http://127.0.0.1:8181', AIRLOCK_POLICY_DEFAULT: 'deny' })).toMatchObject({
+    opa: { url: 'http://127.0.0.1:8181', path: 'v1/data/airlock/decision', timeoutMs: 500 },
+    policyDefault: 'deny',
+  })
+  expect(() => load({ OPA_URL: 'file:///etc/passwd' })).toThrow('opa_url')
+  expect(() => load({ AIRLOCK_POLICY_DEFAULT: 'maybe' })).toThrow('policy_default')
 })
 
 it('reads the file that AIRLOCK_CONFIG names, and fails when there is none', () => {

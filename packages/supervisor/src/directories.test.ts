@@ -18,7 +18,7 @@ describe('the directories of a server', requires('root'), () => {
     mkdirSync(`${directory}/control-plane`, { mode: 0o777 })
     prepareStateDirectory(settings(directory))
     prepareDirectories(settings(directory))
-    const found = ['', 'control-plane', 'recorder', 'data-plane', 'public', 'logs', 'run', 'run/sandboxes']
+    const found = ['', 'control-plane', 'recorder', 'data-plane', 'public', 'logs', 'run', 'run/sandboxes', 'run/doors']
     const spill = ['run/spill/control-plane', 'run/spill/data-plane']
     expect([...found, ...spill].map(describeDirectory)).toEqual([
       ' 711 0',
@@ -29,6 +29,7 @@ describe('the directories of a server', requires('root'), () => {
       'logs 700 0',
       'run 711 0',
       'run/sandboxes 711 0',
+      'run/doors 710 0',
       'run/spill/control-plane 700 1879048193',
       'run/spill/data-plane 700 0',
     ])

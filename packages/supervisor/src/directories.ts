@@ -7,6 +7,8 @@ import type { Settings } from './config.ts'
 const FIRST_UID = 0x7000_0000
 export const CONTROL_PLANE_UID = FIRST_UID + 1
 export const RECORDER_UID = FIRST_UID + 2
+/** The one between builds images: `data-plane/src/isolation/backends/oci/images/confined.ts`. */
+export const DOORS_UID = FIRST_UID + 4
 
 /** A unix socket's path has 107 bytes; the longest of ours is the one a guest dials. */
 const SOCKET_PATH_BYTES = 107
@@ -16,6 +18,8 @@ interface Directory {
   readonly path: string
   readonly mode: number
   readonly uid: number
+  /** That of `uid` when absent. */
+  readonly gid?: number
 }
 
 /** Makes the state directory alone: it is where the instance lock lives. */
@@ -39,20 +43,22 @@ function layout({ stateDir, runtimeDir }: Settings): readonly Directory[] {
     { path: join(stateDir, 'logs'), mode: 0o700, uid: 0 },
     { path: runtimeDir, mode: 0o711, uid: 0 },
     { path: join(runtimeDir, 'sandboxes'), mode: 0o711, uid: 0 },
+    // Only its own process comes by here to a door; a sandbox sees the directory of its own, mounted.
+    { path: join(runtimeDir, 'doors'), mode: 0o710, uid: 0, gid: DOORS_UID },
     { path: join(runtimeDir, 'spill'), mode: 0o711, uid: 0 },
     { path: join(runtimeDir, 'spill', 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },
     { path: join(runtimeDir, 'spill', 'data-plane'), mode: 0o700, uid: 0 },
   ]
 }
 
-function prepare({ path, mode, uid }: Directory): void {
+function prepare({ path, mode, uid, gid = uid }: Directory): void {
   mkdirSync(path, { recursive: true, mode })
   // Fails closed: through a link, or in a directory of somebody else, we would give our state away.
   const found = lstatSync(path)
   if (!found.isDirectory() || (found.uid !== 0 && found.uid !== uid))
     throw new AirlockError('config_invalid', `${path} must be a directory of root, not a link or somebody else's.`)
   chmodSync(path, mode)
-  chownSync(path, uid, uid)
+  chownSync(path, uid, gid)
 }
 
 function throwOnLongPath(runtimeDir: string): void {

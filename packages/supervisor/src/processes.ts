@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Config, DEFAULTS } from '@airlock/contract'
 import type { Settings } from './config.ts'
-import { CONTROL_PLANE_UID, RECORDER_UID } from './directories.ts'
+import { CONTROL_PLANE_UID, DOORS_UID, RECORDER_UID } from './directories.ts'
 
 const MIB = 1024 * 1024
 const DAY_S = 24 * 3600
@@ -25,7 +25,14 @@ export function processTable(settings: Settings): Stages {
   const { config } = settings
   const common = { logLevel: config.log_level, failpoint: config.failpoint ?? null }
   return [
-    [{ name: 'recorder', main: mainOf('recorder'), settings: { ...recorder(settings), ...common }, stopMs: 35_000 }],
+    [
+      {
+        name: 'recorder',
+        main: mainOf('recorder'),
+        settings: { ...recorder(settings, config), ...common },
+        stopMs: 35_000,
+      },
+    ],
     [
       {
         name: 'data-plane',
@@ -33,6 +40,7 @@ export function processTable(settings: Settings): Stages {
         settings: { ...dataPlane(settings, config), ...common },
         stopMs: 35_000,
       },
+      { name: 'doors', main: mainOf('doors'), settings: { ...doors(settings), ...common }, stopMs: 10_000 },
       {
         name: 'control-plane',
         main: mainOf('control-plane'),
@@ -43,7 +51,7 @@ export function processTable(settings: Settings): Stages {
   ]
 }
 
-function recorder({ stateDir, runtimeDir }: Settings) {
+function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
   return {
     stateDir: join(stateDir, 'recorder'),
     publicDir: join(stateDir, 'public'),
@@ -51,7 +59,18 @@ function recorder({ stateDir, runtimeDir }: Settings) {
       { path: recorderSocket(runtimeDir, 'control-plane'), process: 'control-plane', uid: CONTROL_PLANE_UID },
       { path: recorderSocket(runtimeDir, 'data-plane'), process: 'data-plane', uid: null },
     ],
+    retention: { days: config.audit_retention_days, maxBytes: config.audit_max_mb * MIB },
     drop: { uid: RECORDER_UID, gid: RECORDER_UID },
+  }
+}
+
+function doors({ runtimeDir }: Settings) {
+  return {
+    doorsDir: join(runtimeDir, 'doors'),
+    socket: join(runtimeDir, 'doors.sock'),
+    socketUid: CONTROL_PLANE_UID,
+    controlPlaneSocket: join(runtimeDir, 'control-plane-doors.sock'),
+    drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }
 
@@ -64,7 +83,9 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     socketUid: CONTROL_PLANE_UID,
     recorderSocket: recorderSocket(runtimeDir, 'data-plane'),
     spillDir: join(runtimeDir, 'spill', 'data-plane'),
+    doorsUid: DOORS_UID,
     runtime: config.runtime,
+    runsc: config.runsc,
     cgroup: config.cgroup ?? null,
     capacity: config.capacity,
   }
@@ -76,17 +97,23 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     publicDir: join(stateDir, 'public'),
     keysDir: stateDir,
     dataPlaneSocket: join(runtimeDir, 'data-plane.sock'),
+    doorsSocket: join(runtimeDir, 'doors.sock'),
+    fromDoors: { path: join(runtimeDir, 'control-plane-doors.sock'), uid: DOORS_UID },
     recorderSocket: recorderSocket(runtimeDir, 'control-plane'),
     spillDir: join(runtimeDir, 'spill', 'control-plane'),
     databaseUrl,
     jwt,
     agentStaleMs: config.agent_stale_s * 1000,
+    approvesVersions: config.agent_version_approval,
     host: config.host,
     port: config.port,
     advertiseUrl: config.advertise_url ?? null,
     tlsCert: config.tls_cert ?? null,
     tlsKey: config.tls_key ?? null,
     trustedProxy: config.trusted_proxy,
+    policyDefault: config.policy_default,
+    opa: opaOf(config),
+    webhookPrivate: config.webhook_private,
     capacity: config.capacity,
     oversubscription: { memory: config.oversubscribe_memory, cpus: config.oversubscribe_cpus },
     budgetDefaults: {
@@ -99,6 +126,10 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
+}
+
+function opaOf({ opa_url: url, opa_path: path, opa_timeout_ms: timeoutMs }: Config) {
+  return url === undefined ? null : { url, path, timeoutMs }
 }
 
 /** Which socket a process speaks on is who it is, so each has its own. */

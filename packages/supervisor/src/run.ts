@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FromChild, ToChild } from '@airlock/std'
+import type { FromChild, Notice, ToChild } from '@airlock/std'
 import { readLines } from './lines.ts'
 
 export interface RunOptions {
@@ -8,11 +8,14 @@ export interface RunOptions {
   readonly env: Record<string, string>
   readonly onLine: (line: string) => void
   readonly onKill: (victim: string) => void
+  readonly onNotice: (notice: Notice) => void
 }
 
 export type Facts = Readonly<Record<string, unknown>>
 
 const DRAIN_MS = 500
+/** Of one notice. */
+const MAX_LINES = 8
 
 /** One life of one process: from its fork to its exit. */
 export class Run {
@@ -38,6 +41,7 @@ export class Run {
         const message = parseMessage(raw)
         if (message?.type === 'ready') resolve(message.facts)
         else if (message?.type === 'kill') options.onKill(message.process)
+        else if (message?.type === 'notice') options.onNotice(message.notice)
       })
     })
     this.exited = new Promise((resolve) => {
@@ -82,5 +86,19 @@ function parseMessage(raw: unknown): FromChild | undefined {
     return { type: 'kill', process: raw.process }
   if (raw.type === 'ready' && 'facts' in raw && typeof raw.facts === 'object' && raw.facts !== null)
     return { type: 'ready', facts: { ...raw.facts } }
-  return undefined
+  return parseNotice(raw)
+}
+
+function parseNotice(raw: object & { readonly type: unknown }): FromChild | undefined {
+  if (raw.type !== 'notice' || !('notice' in raw) || typeof raw.notice !== 'object' || raw.notice === null)
+    return undefined
+  const { notice } = raw
+  if (!('title' in notice) || !('details' in notice) || !('commands' in notice)) return undefined
+  const { title, details, commands } = notice
+  if (typeof title !== 'string' || !isWords(details) || !isWords(commands)) return undefined
+  return { type: 'notice', notice: { title, details, commands } }
+}
+
+function isWords(raw: unknown): raw is readonly string[] {
+  return Array.isArray(raw) && raw.length <= MAX_LINES && raw.every((item) => typeof item === 'string')
 }

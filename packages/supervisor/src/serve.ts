@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { toAirlockError } from '@airlock/contract'
 import { createLog } from '@airlock/std'
-import { readyJson, readyText } from './announce.ts'
+import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { childEnvironment, environment, loadSettings, type Environment, type Settings } from './config.ts'
 import { prepareDirectories, prepareStateDirectory } from './directories.ts'
 import { takeInstanceLock } from './lock.ts'
@@ -71,6 +71,7 @@ function options(
   { log, list }: { log: LogFile; list: ProcessList },
 ): SuperviseOptions {
   const say = json ? io.err : io.out
+  let command = 'airlock'
   const show = (line: LogLine) => {
     if (line.level === 'warn' || line.level === 'error') io.err(`${line.process}: ${line.text}`)
   }
@@ -89,8 +90,10 @@ function options(
     onLine,
     onEvent: (level, text) => own[level](text),
     onPid: (name, pid) => list.set(name, pid),
+    onNotice: (notice) => say(noticeText(notice, command)),
     onReady: (facts) => {
       own.info('ready', { pid: process.pid })
+      command = commandOf(facts, settings)
       io.out(json ? readyJson(facts, process.pid) : readyText(facts, settings))
       void notifyReady(io.env, (text) => own.warn(text))
     },

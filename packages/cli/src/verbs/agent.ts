@@ -7,13 +7,16 @@ import { parseNumber } from '../sandbox-options.ts'
 import { renderFacts, renderTable, type Cell, type Row } from '../table.ts'
 import { formatDuration } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
+import { addAgentSummary } from './agent-summary.ts'
 
 const STATES = ['unknown', 'connected', 'idle', 'suspended'] as const
 
 export function defineAgent(agent: Command, context: Context): void {
   addRegister(agent, context)
+  addUpdate(agent, context)
   addLs(agent, context)
   addInspect(agent, context)
+  addAgentSummary(agent, context)
   addChange(agent, context, { verb: 'approve', about: 'Let an agent have sandboxes.' })
   addChange(agent, context, { verb: 'revoke', about: 'Take the approval of an agent back and end its sandboxes.' })
   addChange(agent, context, { verb: 'suspend', about: 'Stop an agent until it is resumed, and end its sandboxes.' })
@@ -45,6 +48,23 @@ function addRegister(agent: Command, context: Context): void {
       if (options.json === true) return context.terminal.printJson(made)
       await context.terminal.print(made.id)
       if (!made.approved) context.terminal.note(`It has no sandboxes until: airlock agent approve ${made.id}`)
+    })
+}
+
+/** An agent keeps its approval, unless the server wants to see its versions. */
+function addUpdate(agent: Command, context: Context): void {
+  withJson(agent.command('update').description('Change the version, labels or metadata of an agent.'))
+    .argument('<id>', 'its name')
+    .option('--version <version>', 'which version of it this is')
+    .option('--label <key=value>', 'in place of all that it had; may be given several times', collectPairs)
+    .option('--meta <key=value>', 'in place of all that it had; may be given several times', collectPairs)
+    .action(async (id: string, options: Omit<RegisterOptions, 'approve'>) => {
+      const { version, label: labels, meta: metadata } = options
+      const asked = Object.entries({ version, labels, metadata }).filter(([, value]) => value !== undefined)
+      const updated = await new Airlock().agents.update(id, Object.fromEntries(asked))
+      if (options.json === true) return context.terminal.printJson(updated)
+      await context.terminal.print(updated.id)
+      if (!updated.approved) context.terminal.note(`It has no sandboxes until: airlock agent approve ${updated.id}`)
     })
 }
 

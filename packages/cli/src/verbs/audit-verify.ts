@@ -52,10 +52,17 @@ function describe({ terminal }: Context, verdict: Verified | Broken, key: Key): 
   if (verdict.ok) {
     const { tenant, records, lastSeq, heads, lastHead } = verdict
     const fact = `${records} records of ${sanitizeLine(tenant)}, up to ${lastSeq}, ${heads} signed heads, the last of ${lastHead.ts}.`
-    return `${terminal.style('green', 'The evidence verifies:')} ${fact}\n${from}`
+    return [`${terminal.style('green', 'The evidence verifies:')} ${fact}`, ...describeGone(verdict), from].join('\n')
   }
   const { brokenAt, line, reason } = verdict
   return `${terminal.style('red', 'The evidence is broken')} at record ${brokenAt} (line ${line}): ${sanitizeLine(reason)}.\n${from}`
+}
+
+/** What the verdict does not cover. */
+function describeGone({ dropped, head }: Verified): readonly string[] {
+  if (!dropped) return []
+  const gone = `Retention dropped ${dropped.seq} records, of ${dropped.dropped.newest} and before; the server signed that at ${dropped.ts}.`
+  return head === 'dropped' ? [gone, 'The given head is older than what is kept, so it proves nothing here.'] : [gone]
 }
 
 /** Never silently: whoever verifies must know whose word the key is. */

@@ -1,12 +1,13 @@
 import { Airlock, type Audit, type AuditRecord } from '@airlock/sdk'
-import { InvalidArgumentError, type Command } from 'commander'
+import type { Command } from 'commander'
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import type { Context } from '../context.ts'
+import { parseMoment } from '../moment.ts'
 import { parseNumber } from '../sandbox-options.ts'
 import { renderTable, type Row } from '../table.ts'
-import { parseDuration } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
+import { addAuditStats } from './audit-stats.ts'
 import { addAuditVerify } from './audit-verify.ts'
 
 export function defineAudit(audit: Command, context: Context): void {
@@ -14,6 +15,7 @@ export function defineAudit(audit: Command, context: Context): void {
   addAuditVerify(audit, context)
   addAuditExport(audit, context)
   addAuditHead(audit, context)
+  addAuditStats(audit, context)
 }
 
 interface LsOptions extends JsonOption {
@@ -86,12 +88,4 @@ function addAuditHead(audit: Command, context: Context): void {
   ).action(async () => {
     await context.terminal.printJson((await new Airlock({ role: 'admin' }).audit.head()).head)
   })
-}
-
-/** A time as it is, or how long ago. */
-function parseMoment(text: string): string {
-  if (/^\d+(?:ms|s|m|h|d)/.test(text)) return new Date(Date.now() - parseDuration(text)).toISOString()
-  const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new InvalidArgumentError('Use a time like 2026-01-31T12:00:00Z, or a duration like 1h.')
-  return new Date(time).toISOString()
 }

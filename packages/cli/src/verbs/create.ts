@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { collectPairs } from '../pairs.ts'
 import { withProgress } from '../progress.ts'
 import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../sandbox-options.ts'
+import { formatBytes } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = SandboxOptions & JsonOption & { readonly env?: Record<string, string>; readonly reuse?: boolean }
@@ -19,7 +20,9 @@ export function defineCreate(command: Command, context: Context): void {
         () => 'Starting a sandbox',
         async () => create(context, options),
       )
-      await (options.json === true ? terminal.printJson(sandbox.data) : terminal.print(sandbox.id))
+      if (options.json === true) return terminal.printJson({ ...sandbox.data, ...sandbox.given })
+      await terminal.print(sandbox.id)
+      for (const line of notesOf(sandbox)) terminal.note(line)
     })
 }
 
@@ -29,4 +32,17 @@ async function create(context: Context, options: Options): Promise<Sandbox> {
   const body = { ...rest, ...(options.env === undefined ? {} : { env: options.env }) }
   if (options.reuse === true && name !== undefined) return sandboxes.getOrCreate(name, body)
   return sandboxes.create(name === undefined ? body : { ...body, name })
+}
+
+/** For who looks on: whose it is, what it takes of the budget, and what it sees. The id alone is the answer. */
+function notesOf({ data, given }: Sandbox): readonly string[] {
+  if (!given) return []
+  const { reserved, limits } = given.reserved.budget
+  const { memoryBytes, cpus } = given.reserved.limits
+  const held = `${reserved.sandboxes} of ${limits.sandboxes} sandboxes, ${formatBytes(reserved.memoryBytes)} of ${formatBytes(limits.memoryBytes)}, ${reserved.cpus} of ${limits.cpus} cpu`
+  return [
+    `agent ${data.agent}, generation ${given.agentSnapshot.generation}`,
+    `reserved ${formatBytes(memoryBytes)} memory, ${cpus} cpu; its agent now holds ${held}`,
+    ...data.mounts.map(({ target, path, mode }) => `mount ${target} is ${path} (${mode})`),
+  ]
 }

@@ -1,7 +1,12 @@
-import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { attach, attachQuietly, exitCodeOf } from '../attach.ts'
-import { addCommandOptions, toCommandLine, toCommandOptions, type RunOptions } from '../command-options.ts'
+import {
+  addCommandOptions,
+  toCommandLine,
+  toCommandOptions,
+  type RunOptions,
+  waitingAirlock,
+} from '../command-options.ts'
 import type { Context } from '../context.ts'
 import { findSandbox } from '../find-sandbox.ts'
 import { Interrupts } from '../interrupts.ts'
@@ -26,7 +31,7 @@ async function exec(
   options: Options,
 ): Promise<number> {
   const { terminal } = context
-  const sandbox = await findSandbox(new Airlock(), what.target)
+  const sandbox = await findSandbox(waitingAirlock(options), what.target)
   const line = toCommandLine(what.words, options)
   if (options.detach === true) {
     const { id } = await sandbox.start(line, toCommandOptions(options))

@@ -47,6 +47,7 @@ function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Ce
     ...(data.endedAt === null
       ? ([
           ['expires', data.expiresAt],
+          ...(data.state === 'paused' ? [['paused', `${data.pausedAt} (${data.pausedBy})`] as const] : []),
           ['ends', `${data.endsAt} at the latest`],
         ] as const)
       : ([['ended', data.endedAt]] as const)),

@@ -1,8 +1,14 @@
-import { Airlock, type Sandbox } from '@airlock/sdk'
+import type { Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { attach, attachQuietly, exitCodeOf } from '../attach.ts'
 import { addFileOptions, type CodeOptions } from '../code-options.ts'
-import { addCommandOptions, toCommandLine, toCommandOptions, type RunOptions } from '../command-options.ts'
+import {
+  addCommandOptions,
+  toCommandLine,
+  toCommandOptions,
+  type RunOptions,
+  waitingAirlock,
+} from '../command-options.ts'
 import type { Context } from '../context.ts'
 import { copyIn } from '../copy-in.ts'
 import { Interrupts } from '../interrupts.ts'
@@ -41,7 +47,7 @@ function isExplicit({ argv }: Context, words: readonly string[]): boolean {
 
 async function run(context: Context, words: readonly string[], options: Options): Promise<number> {
   const { terminal } = context
-  const { sandboxes } = new Airlock()
+  const { sandboxes } = waitingAirlock(options)
   using interrupts = new Interrupts()
   const create = async (): Promise<Sandbox> => sandboxes.create(toCreateOptions(options))
   const sandbox = await withProgress(terminal, () => 'Starting a sandbox', create)

@@ -19,7 +19,10 @@ interface GuestBase {
 export interface GuestBoot extends GuestBase {
   /** The control socket: the host listens, the guest dials and dials again. */
   readonly socket: string
-  readonly groups: GuestGroups
+  /** Absent where the kernel inside has none: what leaves its process session is then ended with the sandbox. */
+  readonly groups?: GuestGroups
+  /** Where the doors are, and where the token goes. Absent where a sandbox has no door. */
+  readonly doors?: string
 }
 
 /** In a pod: the guest listens for HTTP itself, and is then the session agent. */
@@ -75,6 +78,10 @@ export const INSIDE = {
   groups: '/run/guest/groups',
   /** tmpfs, 0711: user code opens what it was named, and cannot look around. */
   steps: '/run/steps',
-  /** The doors this sandbox was permitted, nothing else. */
+  /** The doors this sandbox was permitted, nothing else: each in a directory of its name, which the host holds. */
   doors: '/run/airlock',
+  /** The door `control`, by the name that programs use: a link, which the guest makes. */
+  doorSocket: '/run/airlock/airlock.sock',
+  /** Written by the guest: user code reads it and cannot change it. */
+  token: '/run/airlock/token',
 } as const

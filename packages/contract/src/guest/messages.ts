@@ -100,6 +100,8 @@ export interface GuestFileEntry {
 
 export type GuestRequest =
   | { readonly op: 'ping' }
+  /** A token for the doors, in place of the one before. The guest renews it by itself at half of its life. */
+  | { readonly op: 'token'; readonly token: string; readonly lifeMs: number }
   | { readonly op: 'run'; readonly command: GuestCommandSpec }
   | { readonly op: 'signal'; readonly channel: number; readonly signal: string }
   /** The host has the end and all output: the guest may forget the command. */
@@ -125,6 +127,7 @@ export type GuestRequest =
 /** What each request answers. */
 export interface GuestResults {
   ping: Record<string, never>
+  token: Record<string, never>
   run: { readonly startedMs: number }
   signal: Record<string, never>
   forget: Record<string, never>
@@ -178,6 +181,8 @@ export type HostMessage =
   | { readonly type: 'request'; readonly id: number; readonly request: GuestRequest }
   | { readonly type: 'ack'; readonly channel: number; readonly offset: number }
   | { readonly type: 'eof'; readonly channel: number }
+  /** How long the sandbox was paused in all: said before it wakes, and at every attachment. */
+  | { readonly type: 'slept'; readonly totalMs: number }
   /** The host no longer wants this file transfer. */
   | { readonly type: 'cancel'; readonly channel: number }
 

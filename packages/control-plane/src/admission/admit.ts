@@ -1,6 +1,7 @@
 import { AirlockError, type CreateSandboxBody, DEFAULTS, type Limits, type Principal } from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import type { Queries } from '../store/store.ts'
+import { assertNotKilled } from './kill-list.ts'
 import { type TemplateFacts, templateFacts } from './templates.ts'
 
 /** What a principal asked for and may have. */
@@ -23,6 +24,7 @@ export async function admit(db: Queries, principal: Principal, body: CreateSandb
   const agent = allowed ? await findAgent(db, { tenant: principal.tenant, agent: body.agent }) : undefined
   if (!agent) throw new AirlockError('agent_not_found')
   assertUsable(agent)
+  await assertNotKilled(db, { tenant: principal.tenant, agent: agent.id })
   const template = await templateFacts(db, { tenant: principal.tenant, name: body.template })
   return {
     agent: agent.id,

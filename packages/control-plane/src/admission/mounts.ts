@@ -1,4 +1,4 @@
-import type { Mount, PermitMount } from '@airlock/contract'
+import { AirlockError, type Mount, type PermitMount } from '@airlock/contract'
 import type { AgentKey } from '../store/agents.ts'
 import { listGrants } from '../store/grants.ts'
 import type { Queries } from '../store/store.ts'
@@ -28,4 +28,12 @@ export async function grantedMounts(
 /** The part of it that callers see. */
 export function toMount({ grant, path, target, mode, kind }: PermitMount): Mount {
   return { grant, path, target, mode, kind }
+}
+
+/** Fails closed: what was granted since Guardian was asked was not asked about. */
+export function assertAsDecided(granted: readonly PermitMount[], known: readonly PermitMount[]): void {
+  const ofMount = ({ grant, mode }: PermitMount) => `${grant} ${mode}`
+  const asked = new Set(known.map(ofMount))
+  if (granted.every((mount) => asked.has(ofMount(mount)))) return
+  throw new AirlockError('grant_refused', 'Something was granted to the agent meanwhile.', { hint: 'Ask again.' })
 }

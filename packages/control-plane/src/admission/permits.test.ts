@@ -25,7 +25,7 @@ const WHAT = {
   mounts: [],
   doors: [],
   conditions: {},
-  policyVersion: null,
+  policyVersion: 'builtin@1',
   reservation: newId('rsv'),
   endsAt: 500_000,
 } satisfies Parameters<PermitDesk['issue']>[0]

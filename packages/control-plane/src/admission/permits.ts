@@ -1,8 +1,8 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { chmod, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { type Permit, signPermit } from '@airlock/contract'
-import { newId, randomText } from '@airlock/std'
+import { newId } from '@airlock/std'
+import { openSigningKey, replaceFile } from './signing-key.ts'
 
 const PERMIT_LIFE_MS = 60_000
 
@@ -29,34 +29,5 @@ export class PermitDesk {
 
 /** Opens the signing key, making it on the first start. */
 export async function openPermitDesk(stateDir: string): Promise<PermitDesk> {
-  const path = join(stateDir, 'permit.key')
-  return new PermitDesk((await readKey(path)) ?? (await makeKey(path)))
-}
-
-async function readKey(path: string): Promise<KeyObject | undefined> {
-  try {
-    return createPrivateKey(await readFile(path))
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
-}
-
-async function makeKey(path: string): Promise<KeyObject> {
-  const { privateKey } = generateKeyPairSync('ed25519')
-  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
-  await replaceFile(path, { text: String(pem), mode: 0o600 })
-  return privateKey
-}
-
-/** Whole or not at all: a crash leaves the old file. */
-async function replaceFile(path: string, content: { readonly text: string; readonly mode: number }): Promise<void> {
-  const fresh = `${path}.${randomText(8)}`
-  try {
-    await writeFile(fresh, content.text, { mode: 0o600, flag: 'wx', flush: true })
-    await chmod(fresh, content.mode)
-    await rename(fresh, path)
-  } finally {
-    await rm(fresh, { force: true })
-  }
+  return new PermitDesk(await openSigningKey(join(stateDir, 'permit.key')))
 }

@@ -36,7 +36,10 @@ export function readBytes(request: IncomingMessage): AsyncIterable<Buffer> {
 
 /** Cuts off a client that stopped sending. Not for stdin: whoever types may think. */
 export function cutWhenIdle(request: IncomingMessage, idleMs = UPLOAD_IDLE_MS): void {
-  request.setTimeout(idleMs, () => request.destroy(new AirlockError('timeout', 'The upload stopped.')))
+  request.setTimeout(idleMs, () => {
+    // What is here whole may have to wait for other things.
+    if (!request.complete) request.destroy(new AirlockError('timeout', 'The upload stopped.'))
+  })
 }
 
 export function hasBody(headers: IncomingHttpHeaders): boolean {

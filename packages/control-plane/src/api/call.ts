@@ -1,4 +1,12 @@
-import type { CommandEvent, ROUTES, RouteName, StepEvent, TemplateEvent } from '@airlock/contract'
+import type {
+  ApprovalEvent,
+  CommandEvent,
+  ROUTES,
+  RouteName,
+  StepEvent,
+  StreamedEvent,
+  TemplateEvent,
+} from '@airlock/contract'
 import type { z } from 'zod'
 import type { Caller } from '../orchestration/core.ts'
 
@@ -22,11 +30,16 @@ export interface Call<N extends RouteName> {
 }
 
 /** What is sent as server-sent events. */
-export type StreamEvent = CommandEvent | StepEvent | TemplateEvent
+export type StreamEvent = ApprovalEvent | CommandEvent | StepEvent | StreamedEvent | TemplateEvent
 
 export type Answer =
   | { readonly kind: 'json'; readonly value: unknown }
-  | { readonly kind: 'events'; readonly events: AsyncIterable<StreamEvent> }
+  | {
+      readonly kind: 'events'
+      readonly events: AsyncIterable<StreamEvent>
+      /** Who takes nothing for a while is told by a last event where to go on. */
+      readonly slow?: { readonly onCut: () => void; readonly last: () => StreamEvent }
+    }
   | { readonly kind: 'bytes'; readonly size: number; readonly bytes: AsyncIterable<Buffer> }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }

@@ -8,6 +8,7 @@ import {
   type StreamedRoute,
 } from '@airlock/mcp'
 import type { Caller } from '../orchestration/core.ts'
+import { withAsked } from './asked.ts'
 import type { Answer, Call, Handlers } from './call.ts'
 import { parseQuery, parseWith } from './parse.ts'
 import { checked } from './reply.ts'
@@ -72,14 +73,13 @@ function parseAsked<N extends RouteName>(
   rest: { readonly wants: 'json' | 'events'; readonly signal: AbortSignal; readonly caller: Caller },
 ): Call<N> {
   const route: Route = ROUTES[name]
-  const call = {
-    ...rest,
+  const parts = {
     params: route.params && parseWith(route.params, request.params),
     query: parseQuery(route, request.query),
     body: route.body && parseWith(route.body, request.body ?? {}),
-    bytes: once(request.bytes),
-    lastEventId: undefined,
   }
+  const asked = { route: name, ...parts, bytes: once(request.bytes), signal: rest.signal }
+  const call = { ...rest, ...parts, ...withAsked(rest.caller, asked), lastEventId: undefined }
   return call as unknown as Call<N>
 }
 

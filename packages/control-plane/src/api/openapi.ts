@@ -1,4 +1,13 @@
-import { COMMON_ERRORS, ERRORS, ROUTES, type ErrorCode, type Route } from '@airlock/contract'
+import {
+  BOUNDS,
+  COMMON_ERRORS,
+  ERRORS,
+  GUARDED_ERRORS,
+  isGoverned,
+  ROUTES,
+  type ErrorCode,
+  type Route,
+} from '@airlock/contract'
 import { z } from 'zod'
 
 /** What the server calls itself, in every interface. */
@@ -29,10 +38,14 @@ export function openapiDocument(): Json {
   }
 }
 
-/** Every error a route may answer: its own, and those of all routes. */
+/** Every error a route may answer: its own, those of all routes, and those of Guardian where it is asked. */
 export function errorsOf(route: Route): readonly ErrorCode[] {
   const common = route.roles === 'public' ? COMMON_ERRORS.filter((code) => !NEEDS_KEY.has(code)) : COMMON_ERRORS
-  return [...new Set([...common, ...route.errors])]
+  return [...new Set([...common, ...(isAsked(route) ? GUARDED_ERRORS : []), ...route.errors])]
+}
+
+function isAsked({ effect }: Route): boolean {
+  return effect !== undefined && isGoverned(effect)
 }
 
 const NEEDS_KEY: ReadonlySet<ErrorCode> = new Set(['unauthenticated', 'forbidden'])
@@ -44,6 +57,7 @@ const errorBody = z.strictObject({
     hint: z.string(),
     retryable: z.boolean(),
     requestId: z.string(),
+    approval: z.string().optional().describe('What a person must approve, or has rejected.'),
   }),
 })
 
@@ -53,7 +67,7 @@ function operation(name: string, route: Route): Json {
     summary: route.summary,
     ...(route.roles === 'public' ? { security: [] } : { 'x-airlock-roles': route.roles }),
     ...(route.effect === undefined ? {} : { 'x-airlock-effect': route.effect }),
-    parameters: [...parameters('path', route.params), ...parameters('query', route.query)],
+    parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...waitParameter(route)],
     ...requestBody(route),
     responses: { ...success(route), ...failures(route) },
   }
@@ -67,6 +81,13 @@ function parameters(place: 'path' | 'query', schema: z.ZodObject | undefined): r
     required: place === 'path' || !field.safeParse(undefined).success,
     schema: jsonSchema(field, 'input'),
   }))
+}
+
+function waitParameter(route: Route): readonly Json[] {
+  if (!isAsked(route)) return []
+  const description = 'Seconds to wait when a person must approve it first; at once answered without it.'
+  const schema = { type: 'integer', minimum: 0, maximum: BOUNDS.approvalWaitMs / 1000 }
+  return [{ name: 'airlock-wait-approval', in: 'header', required: false, description, schema }]
 }
 
 function requestBody(route: Route): Json {

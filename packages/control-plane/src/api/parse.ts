@@ -1,6 +1,7 @@
 import { AirlockError, describeIssues, ROUTES, type Route, type RouteName } from '@airlock/contract'
 import type { FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { withAsked } from './asked.ts'
 import { readBytes, readJson } from './body.ts'
 import type { Call } from './call.ts'
 
@@ -16,12 +17,12 @@ export async function parseCall<N extends RouteName>(
   const params = route.params && parseWith(route.params, request.params)
   const query = parseQuery(route, request.query)
   const body = route.body && parseWith(route.body, await readJson(request.raw))
+  const asked = { route: name, params, query, body, bytes: readBytes(request.raw), signal }
   const call = {
-    caller: request.caller,
+    ...withAsked(request.caller, asked),
     params,
     query,
     body,
-    bytes: readBytes(request.raw),
     wants: wanted(route, request.headers.accept),
     lastEventId: parseEventId(request.headers['last-event-id']),
     signal,

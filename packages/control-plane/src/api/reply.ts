@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Readable } from 'node:stream'
 import { hasBody } from './body.ts'
 import type { Answer } from './call.ts'
-import { eventFrames, exactly } from './stream.ts'
+import { cutWhenSlow, eventFrames, exactly } from './stream.ts'
 
 /** How long and how much of a refused body is read and thrown away, so that the client gets to read our answer. */
 const DRAIN_MS = 1_000
@@ -26,7 +26,10 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
       return reply.type('application/json; charset=utf-8').send(JSON.stringify(checked(name, answer.value)))
     case 'events': {
       const onError = (thrown: unknown): AirlockError => seenFault(thrown, exchange)
-      return reply.type('text/event-stream').send(textStream(eventFrames(answer.events, { onError })))
+      const frames = eventFrames(answer.events, { onError })
+      const onGone = (): void => void reply.raw.destroy()
+      const patient = answer.slow ? cutWhenSlow(frames, { ...answer.slow, onGone }) : frames
+      return reply.type('text/event-stream').send(textStream(patient))
     }
     case 'bytes':
       return reply
@@ -59,8 +62,8 @@ export function sendError(thrown: unknown, exchange: Exchange): void {
 }
 
 export function errorText(error: AirlockError, requestId: string): string {
-  const { code, message, hint, retryable } = error
-  return JSON.stringify({ error: { code, message, hint, retryable, requestId } })
+  const { code, message, hint, retryable, approval } = error
+  return JSON.stringify({ error: { code, message, hint, retryable, requestId, approval } })
 }
 
 /** What a caller may see of a fault; what he may not is logged with the request id. */

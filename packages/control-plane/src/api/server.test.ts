@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
+import { TEST_EVENTS } from './testing/test-events.ts'
 
 const SANDBOX = `sbx_${'0'.repeat(26)}`
 const COMMAND = `cmd_${'0'.repeat(26)}`
@@ -356,6 +357,7 @@ describe('errors', () => {
     const edge = await createApi({
       core: api.core,
       who: api.who,
+      events: TEST_EVENTS,
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
       log: { debug() {}, info() {}, warn() {}, error() {} },

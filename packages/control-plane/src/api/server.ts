@@ -6,7 +6,9 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
 import type { Caller, Core } from '../orchestration/core.ts'
+import type { EventFeed } from '../orchestration/events.ts'
 import type { Who } from '../orchestration/who.ts'
+import { parseWait } from './asked.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost } from './host-check.ts'
@@ -16,12 +18,16 @@ import { Metrics } from './metrics.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
 import { agentHandlers } from './routes/agents.ts'
+import { approvalHandlers } from './routes/approvals.ts'
 import { auditHandlers } from './routes/audit.ts'
 import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
+import { eventHandlers } from './routes/events.ts'
 import { fileHandlers } from './routes/files.ts'
 import { grantHandlers } from './routes/grants.ts'
 import { keyHandlers } from './routes/keys.ts'
+import { killHandlers } from './routes/kills.ts'
+import { policyHandlers } from './routes/policies.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
 import { sessionHandlers } from './routes/sessions.ts'
 import { systemHandlers } from './routes/system.ts'
@@ -44,6 +50,7 @@ const CLOSE_SWEEP_MS = 20
 export interface ApiOptions {
   readonly core: Core
   readonly who: Who
+  readonly events: EventFeed
   readonly authenticator: Authenticator
   readonly audit: AuditSink
   readonly log: Log
@@ -180,8 +187,17 @@ class Edge implements Api {
     })
   }
 
+  /** Aborts when the connection closes before the answer is out, or the server does. */
   #signalFor(reply: FastifyReply): AbortSignal {
-    return AbortSignal.any([goneSignal(reply), this.#closing.signal])
+    const gone = new AbortController()
+    const leave = () => gone.abort()
+    if (this.#closing.signal.aborted) leave()
+    this.#closing.signal.addEventListener('abort', leave)
+    reply.raw.once('close', () => {
+      this.#closing.signal.removeEventListener('abort', leave)
+      if (!reply.raw.writableFinished) gone.abort()
+    })
+    return gone.signal
   }
 
   /** What holds for every request, known route or not, before anything of it is believed. */
@@ -200,7 +216,7 @@ class Edge implements Api {
 
   async #authenticate(request: FastifyRequest): Promise<Caller> {
     const principal = await this.#options.authenticator.authenticate(request.headers.authorization, request.id)
-    return { principal, requestId: request.id }
+    return { principal, requestId: request.id, approvalWait: parseWait(request.headers, Date.now()) }
   }
 
   #authorize(name: RouteName, { principal, requestId }: Caller): void {
@@ -226,20 +242,24 @@ class Edge implements Api {
   }
 }
 
-function handlersFor({ core, who }: ApiOptions, metrics: Metrics): Handlers {
+function handlersFor({ core, who, events }: ApiOptions, metrics: Metrics): Handlers {
   return {
     ...agentHandlers(who.agents),
     ...budgetHandlers(who.budgets),
     ...usageHandlers(who.usage),
     ...grantHandlers(who.grants),
     ...keyHandlers(who.keys),
+    ...killHandlers(who.killswitch),
+    ...approvalHandlers(who.asks),
     ...tenantHandlers(who.tenants),
+    ...policyHandlers(who.policies, core),
     ...sandboxHandlers(core),
     ...commandHandlers(core),
     ...sessionHandlers(core),
     ...fileHandlers(core),
     ...templateHandlers(core),
     ...auditHandlers(core),
+    ...eventHandlers(events),
     ...systemHandlers(core, metrics),
   }
 }
@@ -260,15 +280,6 @@ function refuseRole(route: Route, principal: Principal): AirlockError | undefine
 
 function isRouteName(name: string): name is RouteName {
   return Object.hasOwn(ROUTES, name)
-}
-
-/** Aborts when the connection closes before the answer is out. */
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
-  })
-  return gone.signal
 }
 
 function pathOf(request: FastifyRequest): string {

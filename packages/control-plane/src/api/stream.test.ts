@@ -1,7 +1,7 @@
 import { AirlockError, type CommandEvent } from '@airlock/contract'
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventFrames, exactly } from './stream.ts'
+import { cutWhenSlow, eventFrames, exactly } from './stream.ts'
 import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 
 let api: TestApi
@@ -220,3 +220,29 @@ it('ends open streams when it closes', async () => {
 function hash(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
+
+describe('a client that takes nothing', () => {
+  const last = () => ({ event: 'cut', seq: 7 }) as const
+  async function* endless() {
+    for (let n = 1; ; n++) yield `frame ${n}`
+  }
+
+  it('finds what was sent before and one last event that says where to go on', async () => {
+    const { promise: cut, resolve: onCut } = Promise.withResolvers<void>()
+    const onGone = () => expect.unreachable()
+    const frames = cutWhenSlow(endless(), { last, onCut, onGone, slowMs: 20, goneMs: 60_000 })
+    expect((await frames.next()).value).toBe('frame 1')
+    expect((await frames.next()).value).toBe('frame 2')
+    await cut
+    expect((await frames.next()).value).toBe('id: 7\nevent: cut\ndata: {"event":"cut","seq":7}\n\n')
+    expect(await frames.next()).toEqual({ done: true, value: undefined })
+  })
+
+  it('is let go when it does not come back', async () => {
+    const { promise: gone, resolve: onGone } = Promise.withResolvers<void>()
+    const frames = cutWhenSlow(endless(), { last, onCut: () => {}, onGone, slowMs: 10, goneMs: 10 })
+    await frames.next()
+    await gone
+    await frames.return(undefined)
+  })
+})

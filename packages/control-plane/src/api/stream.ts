@@ -3,10 +3,13 @@ import type { StreamEvent } from './call.ts'
 
 /** A comment this often tells both ends, and what is between them, that the stream lives. */
 const HEARTBEAT_MS = 15_000
+/** Who takes nothing for so long is cut, and has so long again to read what was sent. */
+const SLOW_MS = 10_000
+const GONE_MS = 30_000
 
 /**
- * Events as server-sent events. The id of an event with output is the offset after it, so a client goes on with
- * `Last-Event-ID` and loses nothing. What fails on the way becomes a last event: the status is long sent.
+ * Events as server-sent events. The id of an event with output is the offset after it, that of a record its number, so a
+ * client goes on with `Last-Event-ID` and loses nothing. What fails on the way becomes a last event: the status is long sent.
  */
 export async function* eventFrames(
   events: AsyncIterable<StreamEvent>,
@@ -16,7 +19,7 @@ export async function* eventFrames(
   const iterator = events[Symbol.asyncIterator]()
   yield ': airlock\n\n'
   try {
-    let next = iterator.next()
+    let next = nextOf(iterator)
     for (;;) {
       const result = await orTimeout(next, heartbeatMs)
       if (result === 'timeout') {
@@ -25,13 +28,47 @@ export async function* eventFrames(
       }
       if (result.done) return
       yield eventFrame(result.value)
-      next = iterator.next()
+      next = nextOf(iterator)
     }
   } catch (thrown) {
     const { code, message, hint } = options.onError(thrown)
     yield eventFrame({ event: 'error', error: { code, message, hint } })
   } finally {
     await iterator.return?.()
+  }
+}
+
+/**
+ * Passes frames on as they are taken. Who takes nothing for a while holds nothing up: what feeds the stream is let go,
+ * and when the client reads again it finds what was sent before and one last event that says where to go on.
+ */
+export async function* cutWhenSlow(
+  frames: AsyncIterable<string>,
+  slow: {
+    readonly last: () => StreamEvent
+    readonly onCut: () => void
+    readonly onGone: () => void
+    readonly slowMs?: number
+    readonly goneMs?: number
+  },
+): AsyncGenerator<string> {
+  let timer: NodeJS.Timeout | undefined
+  let isCut = false
+  const cut = (): void => {
+    isCut = true
+    slow.onCut()
+    timer = setTimeout(slow.onGone, slow.goneMs ?? GONE_MS)
+  }
+  try {
+    for await (const frame of frames) {
+      timer = setTimeout(cut, slow.slowMs ?? SLOW_MS)
+      yield frame
+      clearTimeout(timer)
+      if (isCut) break
+    }
+    if (isCut) yield eventFrame(slow.last())
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -47,8 +84,15 @@ export async function* exactly(size: number, bytes: AsyncIterable<Buffer>): Asyn
 }
 
 function eventFrame(event: StreamEvent): string {
-  const id = 'offset' in event ? `id: ${event.offset}\n` : ''
+  const id = 'offset' in event ? `id: ${event.offset}\n` : 'seq' in event ? `id: ${event.seq}\n` : ''
   return `${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`
+}
+
+/** Whoever waits for it hears of a failure; when nobody does any more, it is nobody's. */
+function nextOf<T>(iterator: AsyncIterator<T>): Promise<IteratorResult<T>> {
+  const next = iterator.next()
+  next.catch(() => undefined)
+  return next
 }
 
 async function orTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'timeout'> {

@@ -1,4 +1,4 @@
-import { type Agent, registerAgentBody } from '@airlock/contract'
+import { type Agent, registerAgentBody, updateAgentBody } from '@airlock/contract'
 import * as fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findAgent, findAnyAgent, type StoredAgent } from '../store/agents.ts'
@@ -98,7 +98,8 @@ for (const dialect of DIALECTS)
             ? registryOfAgents.suspend(ADMIN, 'coder', {})
             : registryOfAgents.resume(ADMIN, 'coder', {})
         const outcome = await work.then((agent) => agent.state).catch((error: unknown) => error)
-        if (legal) expect(outcome).toBe(to)
+        // Nothing of it lives here: resumed, it is connected by nothing.
+        if (legal) expect(outcome).toBe(verb === 'suspend' ? 'suspended' : 'idle')
         else {
           expect(outcome).toMatchObject({ code: 'invalid_transition' })
           expect(await row()).toEqual(before)
@@ -111,7 +112,7 @@ for (const dialect of DIALECTS)
         await expect(agents().resume(BOUND, 'coder', {})).rejects.toMatchObject({ code: 'forbidden' })
         await expect(agents().approve(BOUND, 'coder', {})).rejects.toMatchObject({ code: 'forbidden' })
         expect(await row()).toMatchObject({ state: 'suspended', generation: 1 })
-        expect(await agents().resume(ADMIN, 'coder', {})).toMatchObject({ state: 'connected', generation: 2 })
+        expect(await agents().resume(ADMIN, 'coder', {})).toMatchObject({ state: 'idle', generation: 2 })
       })
 
       it('a revoked agent does not come back by a sandbox', async () => {
@@ -230,6 +231,61 @@ for (const dialect of DIALECTS)
       expect((await row())?.lastSeenAt).toBe(registry.now)
     })
 
+    describe('an update', () => {
+      const update = (more: object, by = ADMIN) => agents().update(by, 'coder', updateAgentBody.parse(more))
+
+      it('changes what it names, keeps the rest, and keeps the approval', async () => {
+        await agents().register(ADMIN, body({ version: '1', labels: { team: 'x' }, metadata: { a: 1 }, approve: true }))
+        expect(await update({ version: '2' })).toMatchObject({
+          version: '2',
+          labels: { team: 'x' },
+          metadata: { a: 1 },
+          approved: true,
+          generation: 0,
+        })
+        expect(await update({ labels: { team: 'y' } }, DEVELOPER)).toMatchObject({
+          version: '2',
+          labels: { team: 'y' },
+        })
+        const page = { labels: { team: 'y' }, limit: 10 }
+        expect((await agents().list(ADMIN, page)).items.map(({ id }) => id)).toEqual(['coder'])
+        expect(await update({ version: null, metadata: {} })).toMatchObject({
+          version: null,
+          metadata: {},
+          approved: true,
+        })
+        expect(registry.ended).toEqual([])
+      })
+
+      it('is recorded before and after, and says what', async () => {
+        await reach('unknown')
+        registry.story()
+        await update({ version: '2' })
+        expect(registry.records.map(({ point, status, payload }) => [point, status, payload?.['version']])).toEqual([
+          ['agent.update', 'requested', '2'],
+          ['agent.update', 'done', '2'],
+        ])
+      })
+
+      it('is not for who is bound to the agent, nor for a stale generation, nor across tenants', async () => {
+        await reach('connected')
+        await expect(update({ labels: {} }, BOUND)).rejects.toMatchObject({ code: 'forbidden' })
+        await expect(update({ expectedGeneration: 7 })).rejects.toMatchObject({ code: 'stale_generation' })
+        await expect(update({}, as({ tenant: 'globex' }))).rejects.toMatchObject({ code: 'agent_not_found' })
+      })
+
+      it('of the version alone takes the approval back and ends its sandboxes, where that is set up', async () => {
+        await registry.store.close()
+        registry = await TestRegistry.open(await stores.make(), { approvesVersions: true })
+        await reach('connected')
+        expect(await update({ labels: { team: 'y' } })).toMatchObject({ approved: true })
+        expect(registry.ended).toEqual([])
+        expect(await update({ version: '2' })).toMatchObject({ approved: false, version: '2' })
+        expect(registry.ended).toMatchObject([[KEY, { reason: 'agent_revoked' }]])
+        await expect(connect(1)).rejects.toMatchObject({ code: 'agent_not_approved' })
+      })
+    })
+
     it('property: no sequence of operations leaves the table of moves or lowers a generation', async () => {
       const verbs = ['register', 'approve', 'revoke', 'suspend', 'resume', 'remove', 'connect', 'idle'] as const
       const who = fc.constantFrom(ADMIN, ADMIN, ADMIN, DEVELOPER, BOUND, as({ tenant: 'globex' }))
@@ -287,9 +343,13 @@ for (const dialect of DIALECTS)
         return expect(['unknown', 'idle', before.state]).toContain(to.state)
       }
       if (to.state === from.state) return expect(to.generation).toBe(from.generation)
+      if (from.state === 'suspended') {
+        // Through `connected`, and on to `idle`, for nothing of it lives.
+        expect([only.verb, only.who, to.state]).toEqual(['resume', ADMIN, 'idle'])
+        return expect(to.generation).toBe(from.generation + 1)
+      }
       expect(AGENT_MOVES[from.state]).toContain(to.state)
       expect(to.generation).toBe(from.generation + (to.state === 'connected' ? 1 : 0))
-      if (from.state === 'suspended') expect([only.verb, only.who]).toEqual(['resume', ADMIN])
       if (only.verb === 'connect') expect(from.approved).toBe(true)
     }
 

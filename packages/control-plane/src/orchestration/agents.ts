@@ -7,6 +7,7 @@ import {
   type EndReason,
   type Point,
   type RegisterAgentBody,
+  type UpdateAgentBody,
 } from '@airlock/contract'
 import { isDeepStrictEqual } from 'node:util'
 import { assertUsable } from '../admission/admit.ts'
@@ -19,6 +20,7 @@ import {
   markDeleted,
   reviveAgent,
   setApproved,
+  updateAgentFacts,
   type StoredAgent,
 } from '../store/agents.ts'
 import { removeGrantsOf } from '../store/grants.ts'
@@ -34,7 +36,7 @@ import { isOwned, mayUseAgent } from './owned-sandbox.ts'
 import { recordRefusal } from './refusals.ts'
 import { toPage } from './sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'heartbeats'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'heartbeats' | 'guardian' | 'approvesVersions'>
 type Ends = Pick<AgentEnds, 'endSandboxesOf'>
 
 interface ListAgents {
@@ -63,16 +65,17 @@ export class Agents {
 
   /** Safe to repeat: the same agent by the same owner is answered as it is. Anything else in its place is in the way. */
   async register(caller: Caller, body: RegisterAgentBody): Promise<Agent> {
-    const { store, readiness, clock } = this.#world
+    const { store, readiness, clock, guardian } = this.#world
     readiness.assertGranting()
     const { id, version = null, labels, approve } = body
-    const deed = agentDeed(caller, { point: 'agent.register', agent: id }, { version, labels, approve })
-    await recordRefusal(this.#world, deed, async () => {
+    const wanted = agentDeed(caller, { point: 'agent.register', agent: id }, { version, labels, approve })
+    await recordRefusal(this.#world, wanted, async () => {
       assertRegistrable(caller, body)
       const key = { tenant: caller.principal.tenant, agent: id }
       const there = await store.query((db) => findAgent(db, key))
       if (there && !isSame(there, newAgent(caller, body, 0))) throw new AirlockError('agent_exists')
     })
+    const deed = await guardian.pass(caller, wanted)
     return doRecorded(this.#world, deed, async () => {
       const fresh = newAgent(caller, body, clock.now())
       const row = await store.transaction((db) => enter(db, fresh))
@@ -108,8 +111,28 @@ export class Agents {
     return this.#give(caller, { point: 'agent.resume', agent: id, body }, async (db, agent, at) => {
       if (agent.state !== 'suspended')
         throw new AirlockError('invalid_transition', `The agent is ${agent.state}, so there is nothing to resume.`)
-      return moveAgent(db, agent, { to: 'connected', at })
+      const resumed = await moveAgent(db, agent, { to: 'connected', at })
+      // Its sandboxes ended when it was suspended; what is still ending connects nobody.
+      return (await countLiving(db, keyOf(agent))) > 0 ? resumed : moveAgent(db, resumed, { to: 'idle', at })
     })
+  }
+
+  /** Keeps its approval, unless its version changes where that has to be approved. */
+  async update(caller: Caller, id: string, body: UpdateAgentBody): Promise<Agent> {
+    const facts = definedOf(body)
+    const { expectedGeneration } = body
+    const change = expectedGeneration === undefined ? {} : { expectedGeneration }
+    const what = { point: 'agent.update', agent: id, body: change, payload: facts } as const
+    const updated = await this.#give(caller, what, async (db, agent, at) => {
+      const next = { ...agent, ...facts }
+      const mustAsk = this.#world.approvesVersions && next.version !== agent.version
+      return updateAgentFacts(db, { ...next, approved: agent.approved && !mustAsk }, at)
+    })
+    if (updated.approved) return updated
+    const { actor } = caller.principal
+    const key = { tenant: updated.tenant, agent: id }
+    await this.#ends.endSandboxesOf(key, { reason: 'agent_revoked', actor, requestId: caller.requestId })
+    return this.get(caller, id)
   }
 
   async revoke(caller: Caller, id: string, body: ChangeAgentBody): Promise<Agent> {
@@ -149,12 +172,13 @@ export class Agents {
   }
 
   async #give(caller: Caller, what: What, change: Change): Promise<Agent> {
-    const { store, readiness, clock } = this.#world
+    const { store, readiness, clock, guardian } = this.#world
     readiness.assertGranting()
-    const deed = agentDeed(caller, what, {})
-    const before = await recordRefusal(this.#world, deed, () => this.#overseen(caller, what))
-    const payload = { ...deed.payload, state: before.state, generation: before.generation }
-    return doRecorded(this.#world, { ...deed, payload }, async () => {
+    const wanted = agentDeed(caller, what, what.payload ?? {})
+    const before = await recordRefusal(this.#world, wanted, () => this.#overseen(caller, what))
+    const payload = { ...wanted.payload, state: before.state, generation: before.generation }
+    const deed = await guardian.pass(caller, { ...wanted, payload })
+    return doRecorded(this.#world, deed, async () => {
       const row = await store.transaction(async (db) => {
         const agent = await ownedAgent(db, caller, what.agent)
         assertGeneration(agent, what.body)
@@ -207,9 +231,11 @@ interface What {
   readonly point: Point
   readonly agent: string
   readonly body: ChangeAgentBody
+  /** What evidence says of it besides. */
+  readonly payload?: Deed['payload']
 }
 
-async function ownedAgent(db: Queries, caller: Caller, id: string): Promise<StoredAgent> {
+export async function ownedAgent(db: Queries, caller: Caller, id: string): Promise<StoredAgent> {
   const row = await findAgent(db, { tenant: caller.principal.tenant, agent: id })
   if (!row || !isOwned(caller.principal, { tenant: row.tenant, agent: row.id }))
     throw new AirlockError('agent_not_found')
@@ -264,6 +290,15 @@ function newAgent(caller: Caller, body: RegisterAgentBody, now: number): StoredA
   const given = { id, version, labels, metadata, approved: approve }
   const times = { createdAt: now, updatedAt: now, lastSeenAt: null, deletedAt: null }
   return { ...given, ...times, tenant, owner: actor, state: 'unknown', generation: 0 }
+}
+
+/** Only what was given: the rest stays. */
+function definedOf({ version, labels, metadata }: UpdateAgentBody) {
+  return {
+    ...(version === undefined ? {} : { version }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(metadata === undefined ? {} : { metadata }),
+  }
 }
 
 function agentDeed(

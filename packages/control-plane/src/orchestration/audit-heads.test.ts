@@ -1,4 +1,4 @@
-import type { EvidenceReader } from '@airlock/audit'
+import type { RecorderClient } from '@airlock/audit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { putAuditHead, findAuditHead } from '../store/audit-heads.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
@@ -11,7 +11,7 @@ for (const dialect of DIALECTS)
     let stores: TestStores
     let recorder: TestRecorder
     let world: World
-    let evidence: EvidenceReader
+    let evidence: RecorderClient
     let heads: AuditHeads
     beforeAll(async () => {
       stores = await dialect.start()

@@ -1,4 +1,4 @@
-import type { EvidenceReader } from '@airlock/audit'
+import type { EventReader, EvidenceReader } from '@airlock/audit'
 import type { SignedHead } from '@airlock/contract'
 import { findAuditHead, putAuditHead } from '../store/audit-heads.ts'
 import { describeNode, isHolder } from '../store/nodes.ts'
@@ -8,6 +8,7 @@ import type { Context } from './context.ts'
 /** The chain of what belongs to no tenant. */
 const SYSTEM = 'system'
 
+type Evidence = Pick<EvidenceReader, 'head' | 'query'> & Pick<EventReader, 'stats'>
 type Heads = Pick<Context, 'store' | 'node' | 'readiness' | 'clock' | 'log'>
 
 /**
@@ -16,9 +17,9 @@ type Heads = Pick<Context, 'store' | 'node' | 'readiness' | 'clock' | 'log'>
  */
 export class AuditHeads {
   readonly #context: Heads
-  readonly #evidence: EvidenceReader
+  readonly #evidence: Evidence
 
-  constructor(context: Heads, evidence: EvidenceReader) {
+  constructor(context: Heads, evidence: Evidence) {
     this.#context = context
     this.#evidence = evidence
   }
@@ -64,7 +65,10 @@ export class AuditHeads {
     if (head.seq <= stored.seq) return head.seq === stored.seq && head.hash === stored.hash
     const query = { limit: 1, cursor: String(stored.seq + 1) }
     const [record] = (await this.#evidence.query(stored.tenant, query)).records
-    return record?.seq === stored.seq && record.hash === stored.hash
+    if (record) return record.seq === stored.seq && record.hash === stored.hash
+    // Retention signs what it drops, so nothing else can look like it.
+    const { dropped } = (await this.#evidence.stats(stored.tenant)).retention
+    return dropped !== null && (dropped.seq > stored.seq || dropped.hash === stored.hash)
   }
 
   async #tenants(): Promise<readonly string[]> {

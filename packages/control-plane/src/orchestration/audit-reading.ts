@@ -3,17 +3,18 @@ import type { AuditChain, AuditQuery, AuditRecord } from '@airlock/contract'
 import { listChains } from '../store/audit-heads.ts'
 import type { Context } from './context.ts'
 import type { Caller, Page } from './core.ts'
-import { type Deed, describeError, doRecorded } from './evidence.ts'
+import { type Deed, describeError, doRecorded, type Governed } from './evidence.ts'
 import { assertUnbound } from './overseer.ts'
 import { recordRefusal } from './refusals.ts'
 
-type Reading = Pick<Context, 'audit' | 'clock'> & { readonly evidence: EvidenceReader }
+type Reading = Pick<Context, 'audit' | 'clock' | 'guardian'> & { readonly evidence: EvidenceReader }
 
 /** Evidence of the caller's own tenant; that it was read is evidence too. */
 export async function auditEvents(of: Reading, caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>> {
   const { tenant } = caller.principal
   await assertReader(of, caller, 'events')
-  return doRecorded(of, deed(caller, { what: 'events' }), async () => {
+  const reading = await of.guardian.pass(caller, deed(caller, { what: 'events' }))
+  return doRecorded(of, reading, async () => {
     const { records, nextCursor } = await of.evidence.query(tenant, query)
     return { value: { items: records, nextCursor }, payload: { records: records.length } }
   })
@@ -46,12 +47,12 @@ export async function auditChains(
 
 export async function auditExport(of: Reading, caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>> {
   await assertReader(of, caller, 'export')
-  const reading = deed(caller, { what: 'export' })
+  const reading = await of.guardian.pass(caller, deed(caller, { what: 'export' }))
   await of.audit.require({ ...reading, status: 'requested' })
   return recordedLines(of, reading, of.evidence.export(caller.principal.tenant, signal))
 }
 
-async function* recordedLines(of: Reading, reading: Deed, lines: AsyncIterable<string>): AsyncGenerator<string> {
+async function* recordedLines(of: Reading, reading: Governed, lines: AsyncIterable<string>): AsyncGenerator<string> {
   let count = 0
   try {
     for await (const line of lines) {

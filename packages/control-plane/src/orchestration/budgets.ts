@@ -8,6 +8,7 @@ import {
 import { dayOf, limitsOf } from '../admission/budgets.ts'
 import { findAgent } from '../store/agents.ts'
 import { type BudgetScope, findSetLimits, putSetLimits, type SetLimits, sumHeld } from '../store/budgets.ts'
+import type { Queries } from '../store/store.ts'
 import { sumSpent } from '../store/usage.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
@@ -17,7 +18,7 @@ import { mayUseAgent } from './owned-sandbox.ts'
 import { recordRefusal } from './refusals.ts'
 import { ownedTenant } from './tenants.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'budgetDefaults'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'budgetDefaults' | 'guardian'>
 
 /**
  * Budgets of agents and tenants: how much of what they may use is taken, and who changes it. That sandboxes stay within them is
@@ -56,13 +57,14 @@ export class Budgets {
     scope: BudgetScope,
     change: { readonly body: SetBudgetBody; readonly check: () => Promise<unknown> },
   ): Promise<Budget> {
-    const { store, clock, readiness } = this.#world
+    const { store, clock, readiness, guardian } = this.#world
     readiness.assertGranting()
-    const deed = budgetDeed(caller, scope, change.body)
-    await recordRefusal(this.#world, deed, async () => {
+    const wanted = budgetDeed(caller, scope, change.body)
+    await recordRefusal(this.#world, wanted, async () => {
       await change.check()
       assertUnbound(caller)
     })
+    const deed = await guardian.pass(caller, wanted)
     return doRecorded(this.#world, deed, async () => {
       const limits = await store.transaction(async (db) => {
         const next = changed(await findSetLimits(db, scope), change.body)
@@ -89,18 +91,25 @@ export class Budgets {
   /** One moment: nothing is reserved or released between what it adds up. */
   async #show(scope: BudgetScope): Promise<Budget> {
     const { store, clock, budgetDefaults } = this.#world
-    const day = dayOf(clock.now())
-    return store.transaction(async (db) => {
-      const { sandboxes, memoryBytes, cpuMillis } = await sumHeld(db, scope)
-      const { computeMs, microDollars } = await sumSpent(db, { ...scope, day })
-      return {
-        ...scope,
-        limits: await limitsOf(db, scope, budgetDefaults),
-        set: namesOf(await findSetLimits(db, scope)),
-        reserved: { sandboxes, memoryBytes, cpus: cpuMillis / 1000 },
-        spent: { day, computeSeconds: computeMs / 1000, dollars: microDollars / 1e6 },
-      }
-    })
+    return store.transaction(async (db) => readBudget(db, scope, { at: clock.now(), defaults: budgetDefaults }))
+  }
+}
+
+/** Precondition: in a transaction, so that nothing is reserved or released between what it adds up. */
+export async function readBudget(
+  db: Queries,
+  scope: BudgetScope,
+  by: { readonly at: number; readonly defaults: BudgetLimits },
+): Promise<Budget> {
+  const day = dayOf(by.at)
+  const { sandboxes, memoryBytes, cpuMillis } = await sumHeld(db, scope)
+  const { computeMs, microDollars } = await sumSpent(db, { ...scope, day })
+  return {
+    ...scope,
+    limits: await limitsOf(db, scope, by.defaults),
+    set: namesOf(await findSetLimits(db, scope)),
+    reserved: { sandboxes, memoryBytes, cpus: cpuMillis / 1000 },
+    spent: { day, computeSeconds: computeMs / 1000, dollars: microDollars / 1e6 },
   }
 }
 

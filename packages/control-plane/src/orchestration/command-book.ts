@@ -12,9 +12,9 @@ export function commandBook(context: Context, receipts: Receipts): Book<StoredCo
     isRunning: (row) => row.state === 'running',
     endOf: async (row, node) => (node ? toCommandEnd(node) : lostEnd(row, clock.now())),
     write: async (row, end) => {
-      const ended = await store.quick((db) => endCommand(db, row.id, end))
-      if (ended) await failpoint('command.result-written')
-      return ended
+      if (!(await store.quick((db) => endCommand(db, row.id, end)))) return undefined
+      await failpoint('command.result-written')
+      return { ...row, ...end }
     },
     record: (row, why) => receipts.commandEnded(row, why),
   }

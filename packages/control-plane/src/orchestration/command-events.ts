@@ -7,7 +7,7 @@ import type { Commands } from './commands.ts'
 import type { Context } from './context.ts'
 import type { Caller, CommandRef } from './core.ts'
 import { toCommand, toCommandEnd } from './nouns.ts'
-import { usableSandbox } from './owned-sandbox.ts'
+import { readableSandbox } from './owned-sandbox.ts'
 import { resumedOutput } from './resumed-output.ts'
 import { untilAborted } from './until-aborted.ts'
 
@@ -31,7 +31,7 @@ interface Asked {
  * plane too, and no byte comes twice or is missed; without, it stops where the output stands now.
  */
 export async function* commandEvents(of: Followed, caller: Caller, asked: Asked): AsyncGenerator<CommandEvent> {
-  await usableSandbox(of, caller, of.ref.sandbox)
+  await readableSandbox(of, caller, of.ref.sandbox)
   const row = await of.store.query((db) => findCommand(db, of.ref))
   if (!row) throw new AirlockError('command_not_found')
   yield { event: 'started', command: toCommand(row) }

@@ -3,6 +3,7 @@ import {
   type Command,
   isAirlockError,
   type NodeCommandSpec,
+  type Operation,
   type RunCommandBody,
   type SignalName,
 } from '@airlock/contract'
@@ -15,12 +16,13 @@ import {
   listCommands,
   type StoredCommand,
 } from '../store/commands.ts'
-import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
+import { isSandboxActive, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
+import { insidePath } from './asked-paths.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Caller, CommandRef, Page } from './core.ts'
-import { type Deed, deedOf, describeError, doRecorded } from './evidence.ts'
+import { boundTimeout, deedOf, describeError, doRecorded, type Governed, saying } from './evidence.ts'
 import { toCommand } from './nouns.ts'
 import { OpenOutputs } from './open-outputs.ts'
 import { assertHere, inSandbox, ownedSandbox, usableSandbox } from './owned-sandbox.ts'
@@ -45,17 +47,16 @@ export class Commands {
 
   /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
   async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
-    const { readiness, clock, audit } = this.#context
+    const { readiness, audit } = this.#context
     readiness.assertGranting()
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
+    const { row, deed, timeoutMs } = await this.#pass(caller, sandbox, body)
     // Never fails, and nobody needs it on disk before the command runs.
     void this.#parts.activity.touch(sandbox)
-    const row = newRow(sandbox, { caller, body, now: clock.now() })
-    const deed = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
     await this.#parts.watch.whileStarting(row.id, async () => {
       await this.#take(row, deed)
       try {
-        await this.#give(row, body)
+        await this.#give(row, { ...body, timeoutMs })
       } catch (error) {
         // Whether it runs is then for the watch to find out, and to record.
         if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
@@ -93,8 +94,8 @@ export class Commands {
   }
 
   async signal(caller: Caller, of: CommandRef, name: SignalName): Promise<void> {
-    const sandbox = await this.#runningIn(caller, of)
-    const deed = deedOf(caller, sandbox, { point: 'command.signal', payload: { command: of.command, signal: name } })
+    const payload = { command: of.command, signal: name }
+    const deed = await this.#passIn(caller, of, { point: 'command.signal', payload })
     const { store, dataPlane } = this.#context
     await doRecorded(this.#context, deed, async () => ({
       value: await inSandbox(store, of.sandbox, () => dataPlane.signal(of, name)),
@@ -106,10 +107,10 @@ export class Commands {
     of: CommandRef,
     input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
   ): Promise<void> {
-    const sandbox = await this.#runningIn(caller, of)
     const payload = { command: of.command, end: input.end }
+    const deed = await this.#passIn(caller, of, { point: 'command.stdin', payload })
     const { store, dataPlane } = this.#context
-    await doRecorded(this.#context, deedOf(caller, sandbox, { point: 'command.stdin', payload }), async () => {
+    await doRecorded(this.#context, deed, async () => {
       const counted = countBytes(input.bytes)
       await inSandbox(store, of.sandbox, () => dataPlane.writeStdin(of, { bytes: counted.bytes, end: input.end }))
       return { value: undefined, payload: { bytes: counted.count() } }
@@ -117,7 +118,7 @@ export class Commands {
   }
 
   /** The record and the row, at the same time: neither needs the other, and nothing runs before both are on disk (G7). */
-  async #take(row: StoredCommand, deed: Deed): Promise<void> {
+  async #take(row: StoredCommand, deed: Governed): Promise<void> {
     const { audit, failpoint } = this.#context
     const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('command.recorded'))
     const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
@@ -137,8 +138,7 @@ export class Commands {
     // A host that dies takes the sandbox along, and its evidence is on disk.
     await store.quick(async (db) => {
       // Its end takes the commands along, so none may come after it.
-      const sandbox = await findSandbox(db, row.sandbox)
-      if (sandbox?.state !== 'active') throw new AirlockError('sandbox_ended')
+      if (!(await isSandboxActive(db, row.sandbox))) throw new AirlockError('sandbox_ended')
       await insertCommand(db, row)
     })
     await failpoint('command.row-written')
@@ -182,12 +182,31 @@ export class Commands {
     return row
   }
 
-  async #runningIn(caller: Caller, of: CommandRef): Promise<StoredSandbox> {
+  /** What is refused is no use of the sandbox. What a policy bounds is bounded here, and on record. */
+  async #pass(
+    caller: Caller,
+    sandbox: StoredSandbox,
+    body: RunCommandBody,
+  ): Promise<{ readonly row: StoredCommand; readonly deed: Governed; readonly timeoutMs: number }> {
+    const row = newRow(sandbox, { caller, body, now: this.#context.clock.now() })
+    const { argv, cwd } = row
+    const env = Object.keys(body.env)
+    const bounds = { env, timeoutMs: body.timeoutMs }
+    const about: Operation = { kind: 'command', argv: [...argv], cwd: insidePath(cwd), ...bounds }
+    const asked = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
+    const passed = await this.#context.guardian.pass(caller, asked, about)
+    const timeoutMs = boundTimeout(body.timeoutMs, passed.decision)
+    return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
+  }
+
+  /** For something with a command that runs. */
+  async #passIn(caller: Caller, of: CommandRef, what: Parameters<typeof deedOf>[2]): Promise<Governed> {
     this.#context.readiness.assertGranting()
     const sandbox = await usableSandbox(this.#context, caller, of.sandbox)
     if ((await this.#find(caller, of)).state !== 'running') throw new AirlockError('command_ended')
+    const deed = await this.#context.guardian.pass(caller, deedOf(caller, sandbox, what))
     await this.#parts.activity.touch(sandbox)
-    return sandbox
+    return deed
   }
 }
 
@@ -231,6 +250,7 @@ function newRow(
     endedAt: null,
     actor: caller.principal.actor,
     recorded: false,
+    decision: null,
   }
 }
 

@@ -1,13 +1,21 @@
 import type { AuditSink } from '@airlock/audit'
 import type { BudgetLimits, Failpoint } from '@airlock/contract'
 import type { Clock, KeyedLock, Log } from '@airlock/std'
+import type { Guardian } from '../admission/guardian.ts'
+import type { KillList } from '../admission/kill-list.ts'
+import type { ApprovalNews } from '../admission/approval-news.ts'
 import type { PermitDesk } from '../admission/permits.ts'
+import type { PolicyBook } from '../admission/policy-book.ts'
+import type { SandboxTokenDesk } from '../admission/sandbox-tokens.ts'
 import type { LatestTimes } from '../store/latest-times.ts'
 import type { Store } from '../store/store.ts'
 import type { DataPlaneClient } from './data-plane-client.ts'
+import type { DoorsClient } from './doors-client.ts'
 import type { Heartbeats } from './heartbeats.ts'
+import type { KillHook } from './kill-hooks.ts'
 import type { NodeIdentity } from './node-identity.ts'
 import type { Readiness } from './readiness.ts'
+import type { Webhooks } from './webhooks.ts'
 
 /** What every step of the lifecycle works with; `compose.ts` makes it once. */
 export interface Context {
@@ -17,7 +25,23 @@ export interface Context {
   readonly dataPlane: DataPlaneClient
   readonly audit: AuditSink
   readonly permits: PermitDesk
+  readonly sandboxTokens: SandboxTokenDesk
+  readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>
+  /** Asked before every effect of a caller. */
+  readonly guardian: Guardian
+  /** What it reads its rules from. */
+  readonly policies: PolicyBook
+  /** What becomes of asks, as it happens here. */
+  readonly approvalNews: ApprovalNews
+  /** Tells who wants to be told. */
+  readonly webhooks: Webhooks
+  /** Webhooks may be at addresses that are not public. */
+  readonly webhookPrivate: boolean
   readonly readiness: Readiness
+  /** The killswitches that are on. */
+  readonly kills: KillList
+  /** Told of every kill. */
+  readonly killHooks: readonly KillHook[]
   /** By sandbox id: creating and ending one sandbox never overlap. */
   readonly turns: KeyedLock
   readonly clock: Clock
@@ -28,6 +52,8 @@ export interface Context {
   readonly keyUses: LatestTimes
   /** An agent of which nothing was heard for so long is stale. */
   readonly agentStaleMs: number
+  /** An agent whose version changes has to be approved again. */
+  readonly approvesVersions: boolean
   /** Sandboxes at once on the node. */
   readonly capacity: number
   /** How many times what it has the node promises. */

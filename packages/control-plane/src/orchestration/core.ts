@@ -2,13 +2,17 @@ import type {
   AuditChain,
   AuditQuery,
   AuditRecord,
+  Backtest,
+  BacktestBody,
   Command,
   CommandEvent,
+  Connection,
+  ConnectSandboxBody,
+  CreatedSandbox,
   CreateSandboxBody,
   CreateSessionBody,
   FileEntry,
   FileOperation,
-  Principal,
   RunCommandBody,
   RunStepBody,
   Sandbox,
@@ -23,12 +27,10 @@ import type {
   TemplateEvent,
   TemplateSpec,
 } from '@airlock/contract'
+import type { Asker } from '../admission/approvals.ts'
 
 /** Who calls and by which request: known before anything else is. */
-export interface Caller {
-  readonly principal: Principal
-  readonly requestId: string
-}
+export type Caller = Asker
 
 export interface Page<T> {
   readonly items: readonly T[]
@@ -40,11 +42,15 @@ export interface Page<T> {
  * found), writes evidence, has its effect through the data plane, and throws `AirlockError` or answers a noun.
  */
 export interface Core {
-  createSandbox(caller: Caller, body: CreateSandboxBody): Promise<Sandbox>
-  getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox>
+  createSandbox(caller: Caller, body: CreateSandboxBody): Promise<CreatedSandbox>
+  getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<CreatedSandbox>
   listSandboxes(caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>>
   getSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
+  /** Gives it a new token for its door, and answers what a program inside needs to use it. */
+  connectSandbox(caller: Caller, sandbox: string, body: ConnectSandboxBody): Promise<Connection>
   extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox>
+  pauseSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
+  resumeSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
   terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox>
 
   /** Resolves once the command runs; `waitForCommand` and `commandEvents` follow it. */
@@ -116,6 +122,9 @@ export interface Core {
   auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
   /** The chains of the caller's tenant on all nodes. */
   auditChains(caller: Caller): Promise<readonly AuditChain[]>
+
+  /** What a draft would have said to what was asked before, as far as the evidence tells. */
+  backtestPolicy(caller: Caller, body: BacktestBody): Promise<Backtest>
 
   /** Whether sandboxes can be created now; the reason when not. */
   readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }>

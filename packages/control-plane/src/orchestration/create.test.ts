@@ -1,4 +1,10 @@
-import { AirlockError, type CreateSandboxBody, ERRORS, type FailpointName } from '@airlock/contract'
+import {
+  AirlockError,
+  type CreatedSandbox,
+  type CreateSandboxBody,
+  ERRORS,
+  type FailpointName,
+} from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findAgent } from '../store/agents.ts'
 import { listLiving, listSandboxes, type StoredSandbox } from '../store/sandboxes.ts'
@@ -58,6 +64,10 @@ for (const dialect of DIALECTS)
           mounts: [],
           ttlMs: 5000,
           idleMs: 3_600_000,
+          onIdle: 'terminate',
+          maxPausedMs: 86_400_000,
+          pausedAt: null,
+          pausedBy: null,
           createdAt: new Date(now).toISOString(),
           lastActiveAt: new Date(now).toISOString(),
           expiresAt: new Date(now + 5000).toISOString(),
@@ -66,7 +76,20 @@ for (const dialect of DIALECTS)
           endReason: null,
           error: null,
           isolation: ISOLATION,
-        })
+          agentSnapshot: { state: 'connected', generation: 1, approved: true, version: null, labels: {} },
+          reserved: {
+            reservation: expect.stringMatching(/^rsv_/),
+            limits: { memoryBytes: 536_870_912, cpus: 1, pids: 32, diskBytes: 1_073_741_824 },
+            budget: {
+              tenant: 'default',
+              agent: 'default',
+              limits: world.budget,
+              set: [],
+              reserved: { sandboxes: 1, memoryBytes: 536_870_912, cpus: 1 },
+              spent: { day: new Date(now).toISOString().slice(0, 10), computeSeconds: 0, dollars: 0 },
+            },
+          },
+        } satisfies CreatedSandbox)
         expect(await world.story(sandbox.id)).toEqual(['sandbox.create requested', 'sandbox.create done'])
         expect(await agent()).toMatchObject({ state: 'connected', generation: 1 })
       })

@@ -1,20 +1,31 @@
-import { AirlockError, type CreateSandboxBody, isAirlockError, type PermitMount, type Sandbox } from '@airlock/contract'
+import {
+  AirlockError,
+  type Conditions,
+  type CreatedSandbox,
+  type CreateSandboxBody,
+  isAirlockError,
+  type Operation,
+  type PermitMount,
+  type Tier,
+} from '@airlock/contract'
 import { Cleanup, newId } from '@airlock/std'
 import { admit, type Admitted } from '../admission/admit.ts'
 import { type NodeCapacity, reserve } from '../admission/budgets.ts'
-import { grantedMounts, toMount } from '../admission/mounts.ts'
+import { assertNotKilled } from '../admission/kill-list.ts'
+import { assertAsDecided, grantedMounts, toMount } from '../admission/mounts.ts'
 import type { StoredAgent } from '../store/agents.ts'
 import { commitReservation } from '../store/budgets.ts'
 import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
 import { connectAgent } from './agent-moves.ts'
+import { type Connections, DOORS_OF_SANDBOXES } from './connections.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
-import { type Deed, deedOf, describeError } from './evidence.ts'
+import { toCreatedSandbox } from './created-sandbox.ts'
+import { type Deed, describeError, type Governed, saying } from './evidence.ts'
 import { moveSandbox } from './lifecycle.ts'
-import { toSandbox } from './nouns.ts'
-import { assertHere } from './owned-sandbox.ts'
+import { assertHere, awake } from './owned-sandbox.ts'
 import { recordRefusal } from './refusals.ts'
 import type { Templates } from './templates.ts'
 import type { Termination } from './terminate.ts'
@@ -23,10 +34,18 @@ interface CreationParts {
   readonly termination: Termination
   readonly activity: Activity
   readonly templates: Templates
+  readonly connections: Connections
 }
 
-/** What was asked for, with what the template adds, the image that it stands on, and what it is reserved by. */
-type Asked = CreateSandboxBody & { readonly image: string; readonly reservation: string }
+/** What was asked for, with what the template adds, the image that it stands on, what it is reserved by, and what was decided. */
+type Asked = CreateSandboxBody &
+  Decided & { readonly image: string; readonly tier: 'standard' | 'strict'; readonly reservation: string }
+
+/** What Guardian let pass, and of which mounts it knew. */
+interface Decided {
+  readonly passed: Governed
+  readonly known: readonly PermitMount[]
+}
 
 /** The place that was taken, and what the permit has to say of it. */
 interface Inserted {
@@ -52,36 +71,44 @@ export class Creation {
     this.#parts = parts
   }
 
-  async create(caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
+  async create(caller: Caller, body: CreateSandboxBody): Promise<CreatedSandbox> {
     const { readiness, failpoint, clock, turns } = this.#context
     readiness.assertGranting()
-    const { template, env } = await this.#admit(caller, body)
+    const admitted = await this.admit(caller, body)
     await failpoint('create.admitted')
+    const { template, env } = admitted
+    const decided = await this.#pass(caller, body, admitted)
+    const tier = decided.passed.decision.conditions.tier ?? askedTier(body, template.spec)
     const image = await this.#parts.templates.imageFor(caller, template)
     const id = newId('sbx', clock.now())
-    const asked = { ...body, env, image, reservation: newId('rsv', clock.now()) }
+    const asked = { ...body, ...decided, env, image, tier, reservation: newId('rsv', clock.now()) }
     this.#underWay.add(id)
     try {
-      return toSandbox(await turns.run(id, async () => this.#createInTurn(id, caller, asked)))
+      return await turns.run(id, async () => this.#createInTurn(id, caller, asked))
+    } catch (error) {
+      // A kill breaks it off somewhere: that is what the caller should hear.
+      this.#assertAlive(caller.principal.tenant, body.agent)
+      throw error
     } finally {
       this.#underWay.delete(id)
     }
   }
 
   /** The living sandbox of that name once it is active, or a new one. Several callers at once get the same one. */
-  async getOrCreate(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox> {
+  async getOrCreate(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<CreatedSandbox> {
     const { store, readiness, turns } = this.#context
     readiness.assertGranting()
     const of = { tenant: caller.principal.tenant, agent: body.agent, name: body.name }
     for (let attempt = 1; ; attempt++) {
-      await this.#admit(caller, body)
+      await this.admit(caller, body)
       const living = await store.query((db) => findLivingByName(db, of))
       if (living) await assertHere(this.#context, living)
       // One that is being made or ended is waited for: its turn comes after that.
       const settled = living && (await turns.run(living.id, () => store.query((db) => findSandbox(db, living.id))))
-      if (settled?.state === 'active') {
-        await this.#parts.activity.touch(settled)
-        return toSandbox(this.#parts.activity.current(settled))
+      if (settled?.state === 'active' || settled?.state === 'paused') {
+        const used = await awake(this.#context, caller, settled)
+        await this.#parts.activity.touch(used)
+        return await toCreatedSandbox(this.#context, this.#parts.activity.current(used))
       }
       try {
         return await this.create(caller, body)
@@ -89,6 +116,11 @@ export class Creation {
         if (attempt >= NAME_TRIES || !isAirlockError(error) || error.code !== 'name_taken') throw error
       }
     }
+  }
+
+  /** Also while the store does not have the kill yet. */
+  #assertAlive(tenant: string, agent: string): void {
+    this.#context.kills.assertAlive({ tenant, agent, sandbox: null })
   }
 
   /** Whether this process is making that sandbox now. */
@@ -101,33 +133,51 @@ export class Creation {
   }
 
   /** Who is refused here has nothing yet that could be undone: that it was refused is the only trace. */
-  async #admit(caller: Caller, body: CreateSandboxBody): Promise<Admitted> {
+  async admit(caller: Caller, body: CreateSandboxBody): Promise<Admitted> {
     const { store } = this.#context
     return recordRefusal(this.#context, refusedDeed(caller, body), async () =>
-      store.query((db) => admit(db, caller.principal, body)),
+      store.query(async (db) => {
+        this.#assertAlive(caller.principal.tenant, body.agent)
+        return admit(db, caller.principal, body)
+      }),
     )
   }
 
-  async #createInTurn(id: string, caller: Caller, body: Asked): Promise<StoredSandbox> {
+  /** The sandbox and each of its mounts are asked about, as one. */
+  async #pass(caller: Caller, body: CreateSandboxBody, admitted: Admitted): Promise<Decided> {
+    const { store, node, guardian } = this.#context
+    const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
+    const known = await store.query((db) => grantedMounts(db, of))
+    const asked = askedFor(body, admitted, known)
+    const refused = refusedDeed(caller, body)
+    const deed = { ...refused, payload: { ...refused.payload, ...asked } }
+    const mounts = asked.mounts.map((mount): Operation => ({ kind: 'mount', ...mount }))
+    return { passed: await guardian.pass(caller, deed, [{ kind: 'sandbox', ...asked }, ...mounts]), known }
+  }
+
+  async #createInTurn(id: string, caller: Caller, body: Asked): Promise<CreatedSandbox> {
     const { audit, failpoint, log, clock } = this.#context
     const startedAt = clock.now()
     const undo = new Cleanup()
     let failure: unknown
     try {
       const { row, mounts } = await this.#insert(id, caller, body)
-      const deed = this.#deed(caller, row, body)
+      const deed = this.#deed(row, body)
       undo.add('sandbox', () => this.#giveUp(row, deed, failure))
       await failpoint('create.row-written')
       await audit.require({ ...deed, status: 'requested' })
       await failpoint('create.recorded')
       const { isolation, image } = await this.#context.dataPlane.start(this.#permit(row, { ...body, mounts }))
       await failpoint('create.started')
+      const token = await this.#parts.connections.open(row)
       const { active, agent } = await this.#activate(row, { isolation, image })
       await failpoint('create.activated')
       const payload = { ...deed.payload, isolation, image, agent: snapshotOf(agent) }
       await audit.require({ ...deed, status: 'done', durationMs: clock.now() - startedAt, payload })
+      this.#parts.connections.note(active, token, { actor: deed.actor, cause: 'creation' })
+      const created = await toCreatedSandbox(this.#context, active)
       undo.release()
-      return active
+      return created
     } catch (error) {
       failure = error
       for (const left of await undo.run()) log.error('a failed creation is left to the sweep', { sandbox: id, ...left })
@@ -156,11 +206,16 @@ export class Creation {
     const { readiness, node, budgetDefaults: defaults, clock } = this.#context
     const { caller, body } = asked
     const admitted = await admit(db, caller.principal, body)
+    this.#assertAlive(caller.principal.tenant, admitted.agent)
     readiness.assertGranting()
+    if (body.onIdle === 'pause' && !readiness.node().pause)
+      throw new AirlockError('isolation_unavailable', 'This node cannot pause sandboxes.')
     const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
     const asking = { ...of, sandbox: id, reservation: body.reservation, limits: admitted.limits, now: clock.now() }
     await reserve(db, asking, { defaults, capacity: this.#capacity() })
-    const mounts = await grantedMounts(db, of)
+    const granted = await grantedMounts(db, of)
+    assertAsDecided(granted, body.known)
+    const mounts = mountsUnder(body.passed.decision.conditions, granted)
     const row = { ...this.#newRow(id, { caller, body, admitted }), mounts: mounts.map(toMount) }
     await insertSandbox(db, row)
     return { row, mounts }
@@ -197,6 +252,10 @@ export class Creation {
       mounts: [],
       ttlMs: body.ttlMs,
       idleMs: body.idleMs,
+      onIdle: body.onIdle,
+      maxPausedMs: body.maxPausedMs,
+      pausedAt: null,
+      pausedBy: null,
       createdAt: now,
       lastActiveAt: now,
       expiresAt: Math.min(now + body.ttlMs, endsAt),
@@ -210,24 +269,23 @@ export class Creation {
     }
   }
 
-  #deed(caller: Caller, row: StoredSandbox, body: Asked): Deed {
+  #deed(row: StoredSandbox, body: Asked): Governed {
     const { name, template, labels, limits, mounts, generation } = row
     const env = Object.keys(body.env)
     const { ttlMs, endsAt } = row
-    const { reservation } = body
-    return deedOf(caller, row, {
-      point: 'sandbox.create',
-      payload: { name, template, labels, limits, mounts, generation, env, ttlMs, endsAt, reservation },
-    })
+    const { reservation, tier } = body
+    const made = { name, template, tier, labels, limits, mounts, generation, env, ttlMs, endsAt, reservation }
+    return saying(body.passed, made, row.id)
   }
 
   #permit(row: StoredSandbox, asked: Asked & Pick<Inserted, 'mounts'>): string {
     const { tenant, agent, node, generation, template, limits, endsAt } = row
-    const { env, image, reservation } = asked
+    const { env, image, tier, reservation } = asked
+    const { conditions, policyVersion } = asked.passed.decision
     const who = { sandbox: row.id, node, tenant, agent, generation, reservation }
     const what = { template, image, limits, env, mounts: [...asked.mounts], endsAt }
     return this.#context.permits.issue(
-      { ...who, ...what, tier: 'standard', doors: [], conditions: {}, policyVersion: null },
+      { ...who, ...what, tier, doors: [...DOORS_OF_SANDBOXES], conditions, policyVersion },
       this.#context.clock.now(),
     )
   }
@@ -240,6 +298,9 @@ export class Creation {
     const now = this.#context.clock.now()
     const changes = { ...found, lastActiveAt: now, expiresAt: Math.min(now + row.ttlMs, row.endsAt) }
     return this.#context.store.transaction(async (db) => {
+      // Whoever was killed meanwhile gets nothing of it.
+      await assertNotKilled(db, row)
+      this.#assertAlive(row.tenant, row.agent)
       if (!(await commitReservation(db, row.id)))
         throw new AirlockError('timeout', 'What was reserved expired before the sandbox was up.')
       const agent = await connectAgent(db, row, { generation: row.generation, at: now })
@@ -247,7 +308,7 @@ export class Creation {
     })
   }
 
-  async #giveUp(row: StoredSandbox, deed: Deed, failure: unknown): Promise<void> {
+  async #giveUp(row: StoredSandbox, deed: Governed, failure: unknown): Promise<void> {
     const error = describeError(failure)
     this.#context.audit.note({ ...deed, status: 'failed', error })
     await this.#parts.termination.terminateInTurn(row.id, { reason: 'create_failed', actor: 'system', error })
@@ -265,4 +326,20 @@ function refusedDeed(caller: Caller, body: CreateSandboxBody): Deed {
   const { agent, name = null, template } = body
   const payload = { requestId: caller.requestId, name, template }
   return { point: 'sandbox.create', tenant, agent, sandbox: null, actor, payload }
+}
+
+/** The caller may raise what the template says, never lower it. */
+function askedTier(body: Pick<CreateSandboxBody, 'tier'>, template: Pick<CreateSandboxBody, 'tier'>): Tier {
+  return body.tier === 'strict' ? 'strict' : template.tier
+}
+
+/** What rules look at. */
+function askedFor(body: CreateSandboxBody, { template, limits }: Admitted, known: readonly PermitMount[]) {
+  const { labels, maxLifetimeMs: lifetimeMs } = body
+  const mounts = known.map(({ path, mode }) => ({ path, mode }))
+  return { template: template.name, tier: askedTier(body, template.spec), limits, labels, lifetimeMs, mounts }
+}
+
+function mountsUnder({ readOnly }: Conditions, mounts: readonly PermitMount[]): readonly PermitMount[] {
+  return readOnly ? mounts.map((mount) => ({ ...mount, mode: 'ro' })) : mounts
 }

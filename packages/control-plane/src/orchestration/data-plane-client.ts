@@ -6,6 +6,9 @@ import {
   type FileOperation,
   type FoundPath,
   foundPath,
+  type FreezeRequest,
+  frozenSandboxes,
+  type FrozenSandboxes,
   guestResults,
   type LookAtPathRequest,
   type NodeCommand,
@@ -19,6 +22,7 @@ import {
   type NodeUsages,
   type NodeSessionSpec,
   type NodeStepSpec,
+  type NodeToken,
   type SignalName,
   startedSandbox,
   type StartedSandbox,
@@ -28,6 +32,7 @@ import {
 import { deadline } from '@airlock/std'
 import { z } from 'zod'
 import type { CommandRef, FileAnswer } from './core.ts'
+import { FollowedCalls } from './data-plane-follow.ts'
 import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
 import { DataPlaneImages } from './data-plane-images.ts'
 import { type OutputItem, readOutput } from './data-plane-output.ts'
@@ -47,9 +52,11 @@ const nothing = z.strictObject({})
 export class DataPlaneClient {
   readonly images: DataPlaneImages
   readonly #http: DataPlaneHttp
+  readonly #followed: FollowedCalls
 
   constructor(socketPath: string) {
     this.#http = new DataPlaneHttp(socketPath)
+    this.#followed = new FollowedCalls(socketPath)
     this.images = new DataPlaneImages(this.#http)
   }
 
@@ -80,10 +87,40 @@ export class DataPlaneClient {
     return this.#http.json({ ...call, again: 'different' }, startedSandbox)
   }
 
+  /** For its doors, in place of the one before. */
+  async giveToken(sandbox: string, json: NodeToken): Promise<void> {
+    const call = {
+      method: 'PUT',
+      path: `/sandboxes/${sandbox}/token`,
+      json,
+      answerMs: GUEST_MS,
+      again: 'same',
+    } as const
+    await this.#http.json(call, nothing)
+  }
+
   /** Idempotent: a sandbox that is not there is gone. */
   async stop(sandbox: string): Promise<StoppedSandbox> {
     const call = { method: 'DELETE', path: `/sandboxes/${sandbox}`, answerMs: STOP_MS, again: 'same' } as const
     return this.#http.json(call, stoppedSandbox)
+  }
+
+  /** Its processes stand still when this resolves. Idempotent. */
+  async pause(sandbox: string): Promise<void> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/pause`, answerMs: GUEST_MS, again: 'same' } as const
+    await this.#http.json(call, nothing)
+  }
+
+  /** Idempotent. */
+  async resume(sandbox: string): Promise<void> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/resume`, answerMs: GUEST_MS, again: 'same' } as const
+    await this.#http.json(call, nothing)
+  }
+
+  /** Everything in scope stands still, and permits of it that were signed before are worthless. */
+  async freeze(scope: FreezeRequest): Promise<FrozenSandboxes['sandboxes']> {
+    const call = { method: 'POST', path: '/freeze', json: scope, answerMs: GUEST_MS, again: 'same' } as const
+    return (await this.#http.json(call, frozenSandboxes)).sandboxes
   }
 
   /** Idempotent by the id in `spec`. */
@@ -148,12 +185,12 @@ export class DataPlaneClient {
 
   /** Runs a command and answers once it was taken, with what it says and how it ends. Idempotent by its id. */
   async runFollowed(sandbox: string, spec: NodeCommandSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
-    return this.#follow({ path: `/sandboxes/${sandbox}/commands?follow=true`, json: spec, signal })
+    return this.#followed.ask({ sandbox, command: spec }, signal)
   }
 
   /** Gives code to a session in the same way. */
   async step(of: SessionRef, spec: NodeStepSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
-    return this.#follow({ path: `${sessionPath(of)}/steps?follow=true`, json: spec, signal })
+    return this.#followed.ask({ ...of, step: spec }, signal)
   }
 
   async signal(of: CommandRef, name: SignalName): Promise<void> {
@@ -204,15 +241,7 @@ export class DataPlaneClient {
 
   close(): void {
     this.#http.close()
-  }
-
-  async #follow(asked: {
-    readonly path: string
-    readonly json: unknown
-    readonly signal: AbortSignal
-  }): Promise<AsyncGenerator<OutputItem>> {
-    const response = await this.#http.stream({ ...asked, method: 'POST', answerMs: GUEST_MS, again: 'same' })
-    return readOutput(bytesOf(response))
+    this.#followed.close()
   }
 }
 

@@ -16,7 +16,7 @@ export async function* readOutput(chunks: AsyncIterable<Buffer>): AsyncGenerator
   let isWhole = false
   try {
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
-      for (const item of decode(decoder, next.value).map(parseItem)) {
+      for (const item of decode(decoder, next.value).map(parseOutput)) {
         isWhole = item.kind === 'end'
         yield item
       }
@@ -49,7 +49,7 @@ function streamOf(byte: number): SaidOn {
   return byte === STREAM.stderr ? 'stderr' : 'stdout'
 }
 
-function parseItem(frame: Frame): OutputItem {
+export function parseOutput(frame: Frame): OutputItem {
   if (frame.kind === 'data') {
     return { kind: 'bytes', stream: streamOf(frame.stream), offset: frame.offset, bytes: frame.bytes }
   }

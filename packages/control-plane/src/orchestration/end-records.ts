@@ -42,6 +42,7 @@ export function commandEndRecord(command: StoredCommand, why: 'result' | 'sandbo
     point: 'command.run',
     status: command.state === 'exited' ? 'done' : why === 'sandbox-ended' ? 'failed' : 'unknown',
     durationMs: at - command.startedAt,
+    ...(command.decision ? { decision: command.decision } : {}),
     ...(command.state === 'lost' && why === 'sandbox-ended' ? { error: SANDBOX_ENDED } : {}),
     payload: {
       command: command.id,
@@ -88,6 +89,7 @@ export function stepEndRecord(step: StoredStep): NewRecord {
     point: 'step.run',
     status: step.status === 'completed' ? 'done' : error?.name === 'OutcomeUnknown' ? 'unknown' : 'failed',
     durationMs: at - step.startedAt,
+    ...(step.decision ? { decision: step.decision } : {}),
     ...(error ? { error: { code: error.name, message: error.message.slice(0, MAX_MESSAGE) } } : {}),
     payload: {
       step: step.id,

@@ -1,23 +1,18 @@
-import { type NewRecord, type Point, toAirlockError } from '@airlock/contract'
+import { type Decision, type Point, toAirlockError, type UngovernedPoint } from '@airlock/contract'
+import type { Deed } from '../admission/deed.ts'
+import type { Governed } from '../admission/guardian.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
 
-type Payload = NonNullable<NewRecord['payload']>
+export type { Deed } from '../admission/deed.ts'
+export { type Governed, saying } from '../admission/guardian.ts'
 
-/** What a record is about. */
-export interface Deed {
-  readonly point: Point
-  readonly tenant: string
-  readonly agent: string | null
-  readonly sandbox: string | null
-  readonly actor: string
-  readonly payload: Payload
-}
+type Payload = Deed['payload']
 
 /** A deed of a caller in a sandbox; `payload` is what it asked for. */
 export function deedOf(
   caller: Caller,
-  sandbox: { readonly id: string; readonly tenant: string; readonly agent: string },
+  sandbox: { readonly id: string | null; readonly tenant: string; readonly agent: string },
   what: { readonly point: Point; readonly payload: Payload },
 ): Deed {
   return {
@@ -32,11 +27,12 @@ export function deedOf(
 
 /**
  * Does something that grants or continues (G7): first its record, then the effect, then how it went. When the record
- * cannot be written nothing happens. `effect` answers with what the last record should say besides.
+ * cannot be written nothing happens. `effect` answers with what the last record should say besides. What is governed
+ * has passed Guardian.
  */
 export async function doRecorded<T>(
   context: Pick<Context, 'audit' | 'clock'>,
-  deed: Deed,
+  deed: Governed | (Deed & { readonly point: UngovernedPoint }),
   effect: () => Promise<{ readonly value: T; readonly payload?: Payload }>,
 ): Promise<T> {
   const { audit, clock } = context
@@ -56,4 +52,9 @@ export async function doRecorded<T>(
 export function describeError(error: unknown): { readonly code: string; readonly message: string } {
   const { code, message } = toAirlockError(error)
   return { code, message }
+}
+
+/** How long a command or step may run: what was asked for, or what a policy leaves of it. */
+export function boundTimeout(timeoutMs: number, { conditions }: Decision): number {
+  return Math.min(timeoutMs, conditions.maxTimeoutMs ?? timeoutMs)
 }

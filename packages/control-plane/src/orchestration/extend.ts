@@ -15,7 +15,8 @@ export async function extendSandbox(
   context.readiness.assertGranting()
   const row = await usableSandbox(context, caller, asked.sandbox)
   const ttlMs = asked.ttlMs ?? row.ttlMs
-  const deed = deedOf(caller, row, { point: 'sandbox.extend', payload: { ttlMs } })
+  const wanted = deedOf(caller, row, { point: 'sandbox.extend', payload: { ttlMs } })
+  const deed = await context.guardian.pass(caller, wanted)
   return doRecorded(context, deed, async () => {
     const sandbox = toSandbox(await context.activity.extend(row, ttlMs))
     return { value: sandbox, payload: { expiresAt: sandbox.expiresAt } }

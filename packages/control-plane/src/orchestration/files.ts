@@ -1,10 +1,12 @@
-import type { FileOperation, Point } from '@airlock/contract'
+import type { FileOperation, Operation, Point } from '@airlock/contract'
+import { assertNever } from '@airlock/std'
 import type { StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
+import { insidePath } from './asked-paths.ts'
 import { countBytes } from './commands.ts'
 import type { Context } from './context.ts'
 import type { Caller, FileAnswer } from './core.ts'
-import { type Deed, deedOf, describeError, doRecorded } from './evidence.ts'
+import { deedOf, describeError, doRecorded, type Governed } from './evidence.ts'
 import { inSandbox, usableSandbox } from './owned-sandbox.ts'
 
 const POINT_OF = {
@@ -32,8 +34,8 @@ export class Files {
     file: { readonly path: string; readonly signal: AbortSignal },
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
     const { audit, store, dataPlane } = this.#context
-    const sandbox = await this.#use(caller, id)
-    const deed = deedOf(caller, sandbox, { point: 'file.read', payload: { path: file.path } })
+    const about = { kind: 'file', action: 'read', path: insidePath(file.path) } as const
+    const { deed } = await this.#use(caller, id, { point: 'file.read', payload: { path: file.path }, about })
     await audit.require({ ...deed, status: 'requested' })
     try {
       const { size, bytes } = await inSandbox(store, id, () => dataPlane.readFile(id, file))
@@ -50,37 +52,41 @@ export class Files {
     file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
   ): Promise<number> {
     const { store, dataPlane } = this.#context
-    const sandbox = await this.#use(caller, id)
     const payload = { path: file.path, append: file.append }
-    const written = await doRecorded(
-      this.#context,
-      deedOf(caller, sandbox, { point: 'file.write', payload }),
-      async () => {
-        const bytes = await inSandbox(store, id, () => dataPlane.writeFile(id, file))
-        return { value: bytes, payload: { bytes } }
-      },
-    )
+    const about = { kind: 'file', action: 'write', path: insidePath(file.path) } as const
+    const { sandbox, deed } = await this.#use(caller, id, { point: 'file.write', payload, about })
+    const written = await doRecorded(this.#context, deed, async () => {
+      const bytes = await inSandbox(store, id, () => dataPlane.writeFile(id, file))
+      return { value: bytes, payload: { bytes } }
+    })
     await this.#activity.touch(sandbox)
     return written
   }
 
   async operate(caller: Caller, id: string, operation: FileOperation): Promise<FileAnswer> {
     const { store, dataPlane } = this.#context
-    const sandbox = await this.#use(caller, id)
     const { op, ...payload } = operation
-    return doRecorded(this.#context, deedOf(caller, sandbox, { point: POINT_OF[op], payload }), async () => ({
+    const { deed } = await this.#use(caller, id, { point: POINT_OF[op], payload, about: aboutOf(operation) })
+    return doRecorded(this.#context, deed, async () => ({
       value: await inSandbox(store, id, () => dataPlane.file(id, operation)),
     }))
   }
 
-  async #use(caller: Caller, id: string): Promise<StoredSandbox> {
-    this.#context.readiness.assertGranting()
+  /** A sandbox that may be used, and for this: what is refused is no use of it. */
+  async #use(
+    caller: Caller,
+    id: string,
+    what: Parameters<typeof deedOf>[2] & { readonly about: Operation },
+  ): Promise<{ readonly sandbox: StoredSandbox; readonly deed: Governed }> {
+    const { readiness, guardian } = this.#context
+    readiness.assertGranting()
     const sandbox = await usableSandbox(this.#context, caller, id)
+    const deed = await guardian.pass(caller, deedOf(caller, sandbox, what), what.about)
     await this.#activity.touch(sandbox)
-    return sandbox
+    return { sandbox, deed }
   }
 
-  async *#recorded(deed: Deed, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  async *#recorded(deed: Governed, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     const { audit, clock } = this.#context
     const startedAt = clock.now()
     const counted = countBytes(bytes)
@@ -98,5 +104,22 @@ export class Files {
       const payload = { ...deed.payload, bytes: counted.count() }
       audit.note({ ...deed, ...outcome, durationMs: clock.now() - startedAt, payload })
     }
+  }
+}
+
+/** As rules see it: to look at a file is to look at its directory. */
+function aboutOf(operation: FileOperation): Operation {
+  switch (operation.op) {
+    case 'file.stat':
+    case 'file.list':
+      return { kind: 'file', action: 'list', path: insidePath(operation.path) }
+    case 'file.mkdir':
+      return { kind: 'file', action: 'mkdir', path: insidePath(operation.path) }
+    case 'file.move':
+      return { kind: 'file', action: 'move', path: insidePath(operation.from), to: insidePath(operation.to) }
+    case 'file.remove':
+      return { kind: 'file', action: 'remove', path: insidePath(operation.path) }
+    default:
+      return assertNever(operation)
   }
 }

@@ -13,7 +13,7 @@ import { isOwned } from './owned-sandbox.ts'
 import { recordRefusal } from './refusals.ts'
 import { ownedTenant } from './tenants.ts'
 
-type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'readiness' | 'dataPlane'>
+type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'readiness' | 'dataPlane' | 'guardian'>
 type Ends = Pick<GrantEnds, 'endHoldersOf'>
 
 interface Asked {
@@ -37,21 +37,23 @@ export class Grants {
 
   /** Sandboxes that live do not get it; the next one does. */
   async add(caller: Caller, agent: string, body: AddGrantBody): Promise<Grant> {
-    const { store, readiness } = this.#world
+    const { store, readiness, guardian } = this.#world
     readiness.assertGranting()
     const { path, mode, allowed, blocked, kind = null, target = null, tenant = null } = body
     const asked = { path, mode, allowed, blocked, kind, target, tenant }
-    const row = await recordRefusal(this.#world, grantDeed(caller, 'grant.add', { agent, asked }), async () => {
+    const wanted = await recordRefusal(this.#world, grantDeed(caller, 'grant.add', { agent, asked }), async () => {
       assertUnbound(caller)
       const key = await this.#agentOf(caller, { agent, tenant: body.tenant })
       const fresh = await this.#newGrant(caller, key, body)
       await store.query((db) => assertRoom(db, fresh))
       return fresh
     })
-    const deed = grantDeed(caller, 'grant.add', { ...row, grant: row.id, asked })
-    return doRecorded(this.#world, deed, async () => {
+    const deed = grantDeed(caller, 'grant.add', { ...wanted, grant: wanted.id, asked })
+    const passed = await guardian.pass(caller, deed, { kind: 'mount', path, mode })
+    const row: StoredGrant = passed.decision.conditions.readOnly ? { ...wanted, mode: 'ro' } : wanted
+    return doRecorded(this.#world, passed, async () => {
       await this.#insert(row)
-      return { value: toGrant(row), payload: { kind: row.kind, target: row.target } }
+      return { value: toGrant(row), payload: { kind: row.kind, target: row.target, mode: row.mode } }
     })
   }
 
@@ -114,12 +116,13 @@ export class Grants {
   async #newGrant(caller: Caller, key: AgentKey, body: AddGrantBody): Promise<StoredGrant> {
     const { clock, dataPlane, node } = this.#world
     const { path, mode, allowed, blocked } = body
-    const found = await dataPlane.lookAtPath({ path, mode, kind: body.kind ?? null })
+    const target = body.target ?? defaultTarget(path)
+    const found = await dataPlane.lookAtPath({ path, mode, kind: body.kind ?? null, target })
     if (found.kind === 'file' && allowed.length + blocked.length > 0)
       throw new AirlockError('grant_refused', 'Patterns are for directories.')
     const now = clock.now()
     const made = { id: newId('grt', now), createdAt: now, createdBy: caller.principal.actor, node: node.id }
-    return { ...made, ...key, ...found, path, mode, allowed, blocked, target: body.target ?? defaultTarget(path) }
+    return { ...made, ...key, ...found, path, mode, allowed, blocked, target }
   }
 }
 

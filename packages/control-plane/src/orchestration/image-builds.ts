@@ -3,7 +3,7 @@ import { LatestFeed } from '@airlock/std'
 import type { TemplateFacts } from '../admission/templates.ts'
 import type { Context } from './context.ts'
 import { faultOf } from './data-plane-images.ts'
-import { type Deed, doRecorded } from './evidence.ts'
+import { doRecorded, type Governed } from './evidence.ts'
 
 /** Builds that callers wait for. Whoever asks for the same one waits for the same one, and it goes on without them. */
 export class ImageBuilds {
@@ -14,24 +14,28 @@ export class ImageBuilds {
     this.#context = context
   }
 
-  async ready(deed: Deed, facts: TemplateFacts): Promise<NodeImage> {
-    for await (const event of this.events(deed, facts)) if (event.event === 'ended') return event.image
+  async ready(pass: () => Promise<Governed>, facts: TemplateFacts): Promise<NodeImage> {
+    for await (const event of this.events(pass, facts)) if (event.event === 'ended') return event.image
     throw new AirlockError('template_failed')
   }
 
-  /** Ends with `ended` or throws. What is there already is neither built nor recorded. */
-  async *events(deed: Deed, { spec }: TemplateFacts): AsyncGenerator<Exclude<NodeImageEvent, { event: 'error' }>> {
+  /** Ends with `ended` or throws. What is there already is neither asked about, nor built, nor recorded. */
+  async *events(
+    pass: () => Promise<Governed>,
+    { spec }: TemplateFacts,
+  ): AsyncGenerator<Exclude<NodeImageEvent, { event: 'error' }>> {
     const key = spec.packages.join(' ')
     const { images } = await this.#context.dataPlane.images.list()
     const image = images.find(({ source, packages }) => source === 'packages' && packages.join(' ') === key)
     if (image) return yield { event: 'ended', image }
+    const deed = await pass()
     for await (const event of this.#follow(key, deed, spec.packages).values()) {
       if (event.event === 'error') throw faultOf(event.error)
       yield event
     }
   }
 
-  #follow(key: string, deed: Deed, packages: readonly string[]): LatestFeed<NodeImageEvent> {
+  #follow(key: string, deed: Governed, packages: readonly string[]): LatestFeed<NodeImageEvent> {
     const known = this.#feeds.get(key)
     if (known) return known
     const feed = new LatestFeed<NodeImageEvent>()
@@ -41,7 +45,7 @@ export class ImageBuilds {
   }
 
   /** Never throws: what fails is said in the feed. */
-  async #build(deed: Deed, packages: readonly string[], feed: LatestFeed<NodeImageEvent>): Promise<void> {
+  async #build(deed: Governed, packages: readonly string[], feed: LatestFeed<NodeImageEvent>): Promise<void> {
     try {
       const image = await doRecorded(this.#context, deed, async () => {
         for await (const event of this.#context.dataPlane.images.build(packages))

@@ -26,7 +26,7 @@ import { recordRefusal } from './refusals.ts'
 import { toPage } from './sandboxes.ts'
 import { ownedTenant } from './tenants.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'keyUses'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'keyUses' | 'guardian'>
 
 interface ListKeys {
   readonly tenant?: string | undefined
@@ -47,7 +47,7 @@ export class Keys {
   }
 
   async create(caller: Caller, body: CreateKeyBody): Promise<NewApiKey> {
-    const { store, readiness, clock } = this.#world
+    const { store, readiness, clock, guardian } = this.#world
     readiness.assertGranting()
     const tenant = body.tenant ?? caller.principal.tenant
     const { name, role, platform, agents = null } = body
@@ -62,7 +62,8 @@ export class Keys {
     const expiresAt = body.expiresInMs === undefined ? null : now + body.expiresInMs
     const of = { tenant, role, agents, platform, name, expiresAt, purpose: null, replaces: null }
     const { text, row } = mintApiKey({ ...of, createdAt: now, createdBy: caller.principal.actor })
-    const deed = keyDeed(caller, { point: 'key.create', tenant }, { key: row.id, ...asked })
+    const wanted = keyDeed(caller, { point: 'key.create', tenant }, { key: row.id, ...asked })
+    const deed = await guardian.pass(caller, wanted)
     return doRecorded(this.#world, deed, async () => {
       await store.transaction(async (db) => {
         await assertRoom(db, tenant, now)
@@ -92,7 +93,7 @@ export class Keys {
 
   /** The new key is what the old one is. The old one ends after the overlap, or at its own end if that is earlier. */
   async rotate(caller: Caller, id: string, body: RotateKeyBody): Promise<NewApiKey> {
-    const { store, readiness, clock } = this.#world
+    const { store, readiness, clock, guardian } = this.#world
     readiness.assertGranting()
     const now = clock.now()
     const refused = keyDeed(caller, { point: 'key.rotate', tenant: caller.principal.tenant }, { key: id })
@@ -102,7 +103,8 @@ export class Keys {
     const expiresAt = body.expiresInMs === undefined ? old.expiresAt : now + body.expiresInMs
     const { text, row } = mintApiKey({ ...of, expiresAt, createdBy: caller.principal.actor })
     const payload = { key: row.id, replaces: id, overlapMs: body.overlapMs, role, platform }
-    return doRecorded(this.#world, keyDeed(caller, { point: 'key.rotate', tenant }, payload), async () => {
+    const deed = await guardian.pass(caller, keyDeed(caller, { point: 'key.rotate', tenant }, payload))
+    return doRecorded(this.#world, deed, async () => {
       await store.transaction(async (db) => {
         assertGood(await findApiKey(db, id), now)
         await assertRoom(db, tenant, now)

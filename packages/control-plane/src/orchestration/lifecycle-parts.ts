@@ -3,13 +3,20 @@ import { updateSessionUse } from '../store/sessions.ts'
 import type { StepEnd, StoredStep } from '../store/steps.ts'
 import { Activity } from './activity.ts'
 import { AgentEnds } from './agent-ends.ts'
+import { type Asks, createAsks } from './asks.ts'
+import { BudgetEnds } from './budget-ends.ts'
 import { commandBook } from './command-book.ts'
 import { CommandWatch } from './command-watch.ts'
 import { Commands } from './commands.ts'
+import { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { Creation } from './create.ts'
+import { DoorControl } from './door-control.ts'
 import { Files } from './files.ts'
 import { GrantEnds } from './grant-ends.ts'
+import { KillHooks } from './kill-hooks.ts'
+import { Killswitch } from './killswitch.ts'
+import { Pauses } from './pauses.ts'
 import { Receipts } from './receipts.ts'
 import { Reconciler } from './reconcile.ts'
 import { Sessions } from './sessions.ts'
@@ -25,6 +32,8 @@ export interface Lifecycle {
   readonly receipts: Receipts
   readonly watch: CommandWatch<StoredCommand, CommandEnd>
   readonly stepWatch: CommandWatch<StoredStep, StepEnd>
+  readonly connections: Connections
+  readonly doorControl: DoorControl
   readonly termination: Termination
   readonly templates: Templates
   readonly creation: Creation
@@ -35,6 +44,10 @@ export interface Lifecycle {
   readonly reconciler: Reconciler
   readonly agentEnds: AgentEnds
   readonly grantEnds: GrantEnds
+  readonly budgetEnds: BudgetEnds
+  readonly pauses: Pauses
+  readonly killswitch: Killswitch
+  readonly asks: Asks
 }
 
 export function createLifecycle(context: Context): Lifecycle {
@@ -43,22 +56,30 @@ export function createLifecycle(context: Context): Lifecycle {
   const receipts = new Receipts(context)
   const watch = new CommandWatch(context, commandBook(context, receipts))
   const stepWatch = new CommandWatch(context, stepBook(context, receipts))
-  const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts })
+  const connections = new Connections(context, activity)
+  const doorControl = new DoorControl(context, { activity, connections })
+  const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts, connections })
   const templates = new Templates(context)
-  const creation = new Creation(context, { termination, activity, templates })
+  const creation = new Creation(context, { termination, activity, templates, connections })
   const commands = new Commands(context, { activity, watch })
   const files = new Files(context, activity)
   const sessions = new Sessions(context, { activity, sessionActivity, creation, termination, receipts })
   const steps = new Steps(context, { sessions, stepWatch })
-  const reconciler = new Reconciler(context, { activity, watch, stepWatch, sessions, creation, termination })
+  const pauses = new Pauses(context, activity)
+  const reconciler = new Reconciler(context, { activity, watch, stepWatch, sessions, creation, termination, pauses })
   const agentEnds = new AgentEnds(context, termination)
   const grantEnds = new GrantEnds(context, termination)
+  const budgetEnds = new BudgetEnds(context, termination)
+  const hooks = new KillHooks(context.killHooks, context.log)
+  const killswitch = new Killswitch(context, { termination, connections, hooks })
   return {
     activity,
     sessionActivity,
     receipts,
     watch,
     stepWatch,
+    connections,
+    doorControl,
     termination,
     templates,
     creation,
@@ -69,5 +90,9 @@ export function createLifecycle(context: Context): Lifecycle {
     reconciler,
     agentEnds,
     grantEnds,
+    budgetEnds,
+    pauses,
+    killswitch,
+    asks: createAsks(context),
   }
 }

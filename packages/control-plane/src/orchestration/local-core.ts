@@ -3,8 +3,13 @@ import type {
   AuditChain,
   AuditQuery,
   AuditRecord,
+  Backtest,
+  BacktestBody,
   Command,
   CommandEvent,
+  Connection,
+  ConnectSandboxBody,
+  CreatedSandbox,
   CreateSandboxBody,
   CreateSessionBody,
   FileOperation,
@@ -22,6 +27,7 @@ import type {
   StepEvent,
 } from '@airlock/contract'
 import { auditChains, auditEvents, auditExport, auditHead } from './audit-reading.ts'
+import { backtestPolicy } from './backtest.ts'
 import { commandEvents } from './command-events.ts'
 import type { Context } from './context.ts'
 import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, ListSessions, Page, StepRef } from './core.ts'
@@ -29,7 +35,8 @@ import { extendSandbox } from './extend.ts'
 import type { Lifecycle } from './lifecycle-parts.ts'
 import { isEnded } from './lifecycle.ts'
 import { toSandbox } from './nouns.ts'
-import { assertHere, ownedSandbox } from './owned-sandbox.ts'
+import { assertHere, ownedSandbox, readableSandbox } from './owned-sandbox.ts'
+import { resumeSandbox } from './resume.ts'
 import { countSandboxes, getSandbox, listSandboxes } from './sandboxes.ts'
 
 /** The core on this store and this node's data plane. It only asks whether we serve, and passes on. */
@@ -40,11 +47,14 @@ export class LocalCore implements Core {
     this.#world = world
   }
 
-  async createSandbox(caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
+  async createSandbox(caller: Caller, body: CreateSandboxBody): Promise<CreatedSandbox> {
     return this.#world.creation.create(caller, body)
   }
 
-  async getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox> {
+  async getOrCreateSandbox(
+    caller: Caller,
+    body: CreateSandboxBody & { readonly name: string },
+  ): Promise<CreatedSandbox> {
     return this.#world.creation.getOrCreate(caller, body)
   }
 
@@ -56,8 +66,22 @@ export class LocalCore implements Core {
     return getSandbox(this.#serving(), caller, sandbox)
   }
 
+  async connectSandbox(caller: Caller, sandbox: string, body: ConnectSandboxBody): Promise<Connection> {
+    return this.#serving().connections.connect(caller, sandbox, body)
+  }
+
   async extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox> {
     return extendSandbox(this.#serving(), caller, { sandbox, ttlMs })
+  }
+
+  async pauseSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
+    return toSandbox(await this.#serving().pauses.pause(caller, sandbox))
+  }
+
+  async resumeSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
+    const world = this.#serving()
+    const row = await readableSandbox(world, caller, sandbox)
+    return toSandbox(await resumeSandbox(world, caller, { sandbox: row, why: 'request' }))
   }
 
   async terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox> {
@@ -216,6 +240,10 @@ export class LocalCore implements Core {
 
   async auditChains(caller: Caller): Promise<readonly AuditChain[]> {
     return auditChains(this.#serving(), caller)
+  }
+
+  async backtestPolicy(caller: Caller, body: BacktestBody): Promise<Backtest> {
+    return backtestPolicy(this.#serving(), caller, body)
   }
 
   async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {

@@ -13,6 +13,7 @@ export function toSandbox(row: StoredSandbox): Sandbox {
     lastActiveAt: toTime(row.lastActiveAt),
     expiresAt: toTime(row.expiresAt),
     endsAt: toTime(row.endsAt),
+    pausedAt: row.pausedAt === null ? null : toTime(row.pausedAt),
     endedAt: row.endedAt === null ? null : toTime(row.endedAt),
   }
 }
@@ -67,7 +68,11 @@ export function toStep(
     endedAt: row.endedAt === null ? null : toTime(row.endedAt),
     durationMs: row.endedAt === null ? null : row.endedAt - row.startedAt,
     resourceUsage: row.usage,
-    provenance: { image: image ?? template, runtime: where.session.runtimeVersion, policyVersion: null },
+    provenance: {
+      image: image ?? template,
+      runtime: where.session.runtimeVersion,
+      policyVersion: row.decision?.policyVersion ?? null,
+    },
   }
 }
 

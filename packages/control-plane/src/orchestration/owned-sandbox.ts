@@ -5,6 +5,7 @@ import type { Store } from '../store/store.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
 import { isEnded } from './lifecycle.ts'
+import { type ResumeContext, resumeSandbox } from './resume.ts'
 
 /** Whether a principal may act for an agent of its own tenant. */
 export function mayUseAgent(principal: Principal, agent: string): boolean {
@@ -33,13 +34,26 @@ export async function assertHere(here: Here, sandbox: StoredSandbox): Promise<vo
   throw new AirlockError('wrong_node', `The sandbox lives on another node, ${sandbox.node}.`, options)
 }
 
-/** The same, for what has an effect inside: it must be here, and active. */
-export async function usableSandbox(here: Here, caller: Caller, id: string): Promise<StoredSandbox> {
+/** The same, for what it has said so far: it must be here, and may be paused. */
+export async function readableSandbox(here: Here, caller: Caller, id: string): Promise<StoredSandbox> {
   const row = await ownedSandbox(here.store, caller, id)
   if (isEnded(row.state)) throw new AirlockError('sandbox_ended')
   await assertHere(here, row)
-  if (row.state !== 'active') throw new AirlockError('sandbox_not_active')
+  if (row.state !== 'active' && row.state !== 'paused') throw new AirlockError('sandbox_not_active')
   return row
+}
+
+/** The same, for what has an effect inside: it must be here, and active. One that was paused for being idle wakes up. */
+export async function usableSandbox(here: Here & ResumeContext, caller: Caller, id: string): Promise<StoredSandbox> {
+  return awake(here, caller, await readableSandbox(here, caller, id))
+}
+
+/** Nothing happens in what is killed, and nothing but waking up in what is paused. */
+export async function awake(here: ResumeContext, caller: Caller, row: StoredSandbox): Promise<StoredSandbox> {
+  here.kills.assertAlive({ tenant: row.tenant, agent: row.agent, sandbox: row.id })
+  if (row.state !== 'paused') return row
+  if (row.pausedBy !== 'idle') throw new AirlockError('sandbox_paused')
+  return resumeSandbox(here, caller, { sandbox: row, why: 'use' })
 }
 
 /** Asks the data plane. When it does not know a sandbox that we have, the sandbox ended just now, or broke down. */

@@ -4,7 +4,8 @@ import { findSession, type StoredSession } from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
-import { assertHere, mayUseAgent } from './owned-sandbox.ts'
+import { assertHere, awake, mayUseAgent } from './owned-sandbox.ts'
+import type { ResumeContext } from './resume.ts'
 
 /** A session and where it is. */
 export interface Place {
@@ -26,13 +27,22 @@ export async function ownedSession(store: Store, caller: Caller, id: string): Pr
   return place
 }
 
-/** The same, for what has an effect inside: it must not have ended, and be here. */
-export async function usableSession(here: Pick<Context, 'store' | 'node'>, caller: Caller, id: string): Promise<Place> {
+type Here = Pick<Context, 'store' | 'node'>
+
+/** The same, for what was said in it: it must not have ended, and be here; it may be paused. */
+export async function readableSession(here: Here, caller: Caller, id: string): Promise<Place> {
   const place = await ownedSession(here.store, caller, id)
   if (place.session.state !== 'active') throw new AirlockError('session_expired')
   await assertHere(here, place.sandbox)
-  if (place.sandbox.state !== 'active') throw new AirlockError('session_expired')
+  const { state } = place.sandbox
+  if (state !== 'active' && state !== 'paused') throw new AirlockError('session_expired')
   return place
+}
+
+/** The same, for what has an effect inside. One whose sandbox was paused for being idle wakes up. */
+export async function usableSession(here: Here & ResumeContext, caller: Caller, id: string): Promise<Place> {
+  const { session, sandbox } = await readableSession(here, caller, id)
+  return { session, sandbox: await awake(here, caller, sandbox) }
 }
 
 /** Asks an interpreter. What the data plane says of the sandbox becomes what it means for the session. */

@@ -25,6 +25,7 @@ for (const dialect of DIALECTS)
       await stores?.stop()
     })
 
+    const OWNER = { tenant: 'default', agent: 'default' } as const
     const MINUTE = 60_000
     const create = async (asked: Partial<CreateSandboxBody> = {}) =>
       (await world.lifecycle.creation.create(CALLER, aSandbox(asked))).id
@@ -84,7 +85,7 @@ for (const dialect of DIALECTS)
 
       it('counts a command that runs as use', async () => {
         const id = await create({ ttlMs: MINUTE, idleMs: MINUTE })
-        world.plane.sandboxes.set(id, { id, state: 'running', lostReason: null, runningCommands: 1 })
+        world.plane.sandboxes.set(id, { id, ...OWNER, state: 'running', lostReason: null, runningCommands: 1 })
         for (let i = 0; i < 5; i++) {
           world.clock.advance(MINUTE - 1)
           await world.sweep()
@@ -127,7 +128,7 @@ for (const dialect of DIALECTS)
           await gate.promise
           const [creating] = await world.store.query((db) => listLiving(db, world.context.node.id))
           const id = creating?.id ?? ''
-          world.plane.sandboxes.set(id, { id, state: 'running', lostReason: null, runningCommands: 0 })
+          world.plane.sandboxes.set(id, { id, ...OWNER, state: 'running', lostReason: null, runningCommands: 0 })
           return { id, image: 'scripted', isolation: ISOLATION }
         })
         const created = create()
@@ -147,7 +148,7 @@ for (const dialect of DIALECTS)
         ['max_lifetime', 'stopped'],
       ] as const)('ends what the data plane lost by %s', async (lostReason, state) => {
         const id = await create()
-        world.plane.sandboxes.set(id, { id, state: 'lost', lostReason, runningCommands: 0 })
+        world.plane.sandboxes.set(id, { id, ...OWNER, state: 'lost', lostReason, runningCommands: 0 })
         await world.sweep()
         expect(await end(id)).toEqual([state, lostReason])
         expect(world.plane.sandboxes.has(id)).toBe(false)
@@ -167,7 +168,13 @@ for (const dialect of DIALECTS)
       it('removes a sandbox that has no row, and leaves one whose row came while it looked', async () => {
         const orphan = newId('sbx')
         const kept = await create()
-        world.plane.sandboxes.set(orphan, { id: orphan, state: 'running', lostReason: null, runningCommands: 0 })
+        world.plane.sandboxes.set(orphan, {
+          id: orphan,
+          ...OWNER,
+          state: 'running',
+          lostReason: null,
+          runningCommands: 0,
+        })
         let late = ''
         world.plane.script('GET /health', async () => {
           late = await create()

@@ -7,6 +7,7 @@ import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Creation } from './create.ts'
 import { isEnded } from './lifecycle.ts'
+import type { Pauses } from './pauses.ts'
 import type { Sessions } from './sessions.ts'
 import type { Termination } from './terminate.ts'
 
@@ -20,6 +21,7 @@ interface Parts {
   readonly sessions: Sessions
   readonly creation: Creation
   readonly termination: Termination
+  readonly pauses: Pauses
 }
 
 /**
@@ -47,10 +49,11 @@ export class Reconciler {
     const living: StoredSandbox[] = []
     for (const row of rows) {
       const there = found.get(row.id)
-      if (row.state === 'active' && there && there.runningCommands > 0) await this.#parts.activity.touch(row)
+      await this.#seeAlive(row, there)
       const reason = this.#judge(row, there, health.bootId)
       if (reason) this.#end(row, reason)
       else living.push(row)
+      if (!reason && there) this.#parts.pauses.agree(row, there)
     }
     const known = new Set(rows.map((row) => row.id))
     for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
@@ -59,6 +62,12 @@ export class Reconciler {
     for (const step of steps) this.#parts.stepWatch.ensure(step)
     await this.#parts.sessions.look(steps)
     return living.filter((row) => row.state === 'active' || row.state === 'paused')
+  }
+
+  /** What runs is in use; nobody expects a sign of life of what stands still. */
+  async #seeAlive(row: StoredSandbox, there: NodeSandbox | undefined): Promise<void> {
+    if (row.state === 'paused') this.#context.heartbeats.beat(row)
+    else if (row.state === 'active' && there && there.runningCommands > 0) await this.#parts.activity.touch(row)
   }
 
   /** The first look of a process: waits for its ends, and records every sandbox that it keeps. */
@@ -82,6 +91,7 @@ export class Reconciler {
   /** Waits for the ends under way, however they go. */
   async settled(): Promise<void> {
     await this.#parts.sessions.settled()
+    await this.#parts.pauses.settled()
     await Promise.allSettled(this.#ends.values())
   }
 
@@ -90,8 +100,16 @@ export class Reconciler {
     if (pending) return pending
     if (row.state === 'creating') return this.#parts.creation.isCreating(row.id) ? undefined : 'create_interrupted'
     if (row.state === 'stopping') return row.endReason ?? 'terminated'
+    if (this.#context.kills.covers({ tenant: row.tenant, agent: row.agent, sandbox: row.id })) return 'killed'
     const now = this.#context.clock.now()
-    return absence(row, node, { now, bootId }) ?? expiry(this.#parts.activity.current(row), now)
+    const reason = absence(row, node, { now, bootId }) ?? expiry(this.#parts.activity.current(row), now)
+    if (reason !== 'idle' || row.onIdle !== 'pause') return reason
+    this.#parts.pauses.pauseIdle(row, (then) => this.#expiry(then) === 'idle')
+    return undefined
+  }
+
+  #expiry(row: StoredSandbox): EndReason | undefined {
+    return expiry(this.#parts.activity.current(row), this.#context.clock.now())
   }
 
   #end(row: StoredSandbox, reason: EndReason): void {
@@ -105,11 +123,11 @@ export class Reconciler {
   }
 
   async #finish(row: StoredSandbox, reason: EndReason): Promise<void> {
-    const { audit, clock } = this.#context
-    const { activity, termination, creation } = this.#parts
-    const mayBeUsed = reason === 'ttl' || reason === 'idle'
+    const { audit } = this.#context
+    const { termination, creation } = this.#parts
+    const mayBeUsed = reason === 'ttl' || reason === 'idle' || reason === 'paused_too_long'
     await termination.terminateIf(row.id, { reason, actor: 'system' }, (now) => {
-      if (mayBeUsed) return expiry(activity.current(now), clock.now()) !== undefined
+      if (mayBeUsed) return this.#expiry(now) !== undefined
       if (reason !== 'create_interrupted') return true
       // It may have been finished, or begun here, since its row was read.
       if (now.state !== 'creating' || creation.isCreating(row.id)) return false
@@ -147,6 +165,7 @@ function absence(
 /** Why a sandbox is over by the clock. */
 function expiry(row: StoredSandbox, now: number): EndReason | undefined {
   if (now >= row.endsAt) return 'max_lifetime'
+  if (row.state === 'paused') return now >= (row.pausedAt ?? now) + row.maxPausedMs ? 'paused_too_long' : undefined
   if (now >= row.expiresAt) return 'ttl'
   return now >= row.lastActiveAt + row.idleMs ? 'idle' : undefined
 }

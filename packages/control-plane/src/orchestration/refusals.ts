@@ -9,6 +9,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'agent_not_found',
   'agent_not_approved',
   'agent_suspended',
+  'killed',
   'agent_exists',
   'stale_generation',
   'invalid_transition',

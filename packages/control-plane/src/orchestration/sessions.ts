@@ -25,7 +25,7 @@ import type { Activity } from './activity.ts'
 import type { Context } from './context.ts'
 import type { Caller, ListSessions, Page } from './core.ts'
 import type { Creation } from './create.ts'
-import { deedOf, describeError, doRecorded } from './evidence.ts'
+import { deedOf, describeError, doRecorded, type Governed, saying } from './evidence.ts'
 import { toSession } from './nouns.ts'
 import { inSandbox, mayUseAgent, usableSandbox } from './owned-sandbox.ts'
 import { inSession, ownedSession, type Place, usableSession } from './owned-session.ts'
@@ -65,11 +65,13 @@ export class Sessions {
     readiness.assertGranting()
     if (body.sandbox !== undefined) {
       const sandbox = await usableSandbox(this.#context, caller, body.sandbox)
-      return toSession(await this.#open(sandbox, { caller, body, ownsSandbox: false }))
+      const passed = await this.#pass(caller, body, sandbox)
+      return toSession(await this.#open(sandbox, { caller, body, ownsSandbox: false, passed }))
     }
+    const passed = await this.#pass(caller, body, await this.#futureSandbox(caller, body))
     const sandbox = await this.#makeSandbox(caller, body)
     try {
-      return toSession(await this.#open(sandbox, { caller, body, ownsSandbox: true }))
+      return toSession(await this.#open(sandbox, { caller, body, ownsSandbox: true, passed }))
     } catch (error) {
       const end = { reason: 'terminated', actor: 'system', error: describeError(error) } as const
       await this.#parts.termination
@@ -132,11 +134,12 @@ export class Sessions {
   }
 
   async restart(caller: Caller, id: string): Promise<Session> {
-    const { readiness, dataPlane, store, turns } = this.#context
+    const { readiness, guardian, dataPlane, store, turns } = this.#context
     readiness.assertGranting()
     const place = await usableSession(this.#context, caller, id)
+    const asked = deedOf(caller, place.sandbox, { point: 'session.restart', payload: { session: id } })
+    const deed = await guardian.pass(caller, asked)
     await this.touch(place)
-    const deed = deedOf(caller, place.sandbox, { point: 'session.restart', payload: { session: id } })
     return turns.run(id, async () =>
       doRecorded(this.#context, deed, async () => {
         const node = await inSession(store, id, () => dataPlane.restartSession(refOf(place.session)))
@@ -172,7 +175,7 @@ export class Sessions {
         const sandbox = session && (await findSandbox(db, session.sandbox))
         return sandbox && { session, sandbox }
       })
-      if (place) await this.touch(place)
+      if (place?.sandbox.state === 'active') await this.touch(place)
     }
     const now = clock.now()
     const due = { node: node.id, now, limit: BATCH }
@@ -202,6 +205,22 @@ export class Sessions {
     this.#ends.set(row.id, work)
   }
 
+  /** Asked before a sandbox is made for it. */
+  async #pass(
+    caller: Caller,
+    body: CreateSessionBody,
+    sandbox: { readonly id: string | null; readonly tenant: string; readonly agent: string },
+  ): Promise<Governed> {
+    const payload = { runtime: body.runtime, labels: body.labels, env: Object.keys(body.env) }
+    const asked = deedOf(caller, sandbox, { point: 'session.create', payload })
+    return this.#context.guardian.pass(caller, asked)
+  }
+
+  async #futureSandbox(caller: Caller, body: CreateSessionBody) {
+    const { agent } = await this.#parts.creation.admit(caller, sandboxFor(body))
+    return { id: null, tenant: caller.principal.tenant, agent }
+  }
+
   async #makeSandbox(caller: Caller, body: CreateSessionBody): Promise<StoredSandbox> {
     const { id } = await this.#parts.creation.create(caller, sandboxFor(body))
     const row = await this.#context.store.query((db) => findSandbox(db, id))
@@ -212,12 +231,16 @@ export class Sessions {
   /** Evidence, row, interpreter, and what it calls itself: only then is anybody told of it. */
   async #open(
     sandbox: StoredSandbox,
-    of: { readonly caller: Caller; readonly body: CreateSessionBody; readonly ownsSandbox: boolean },
+    of: {
+      readonly caller: Caller
+      readonly body: CreateSessionBody
+      readonly ownsSandbox: boolean
+      readonly passed: Governed
+    },
   ): Promise<StoredSession> {
     const { audit, clock } = this.#context
     const row = newRow(sandbox, { ...of, now: clock.now() })
-    const payload = { session: row.id, runtime: row.runtime, labels: row.labels, env: Object.keys(of.body.env) }
-    const deed = deedOf(of.caller, sandbox, { point: 'session.create', payload })
+    const deed = saying(of.passed, { session: row.id }, sandbox.id)
     await audit.require({ ...deed, status: 'requested' })
     this.#opening.add(row.id)
     try {

@@ -17,11 +17,10 @@ export function stepBook(context: Context, receipts: Receipts): Book<StoredStep,
     endOf: async (row, node) =>
       node ? endOf(node, await lastError(context, row, node)) : unknownEnd(row, clock.now()),
     write: async (row, end) => {
-      const ended = await store.quick((db) => endStep(db, row.id, end))
-      if (!ended) return undefined
+      if (!(await store.quick((db) => endStep(db, row.id, end)))) return undefined
       await failpoint('step.result-written')
-      if (ended.restarted) await store.query((db) => countRestart(db, row.session))
-      return ended
+      if (end.restarted) await store.query((db) => countRestart(db, row.session))
+      return { ...row, ...end }
     },
     record: (row) => receipts.stepEnded(row),
   }

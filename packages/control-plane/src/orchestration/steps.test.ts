@@ -38,7 +38,7 @@ async function endOf(step: string): Promise<Step | undefined> {
 
 describe('running a step', () => {
   it('answers its result, and records what was asked before and how it ended after', async () => {
-    const code = `print("${'x'.repeat(300)}") # token=hushhush`
+    const code = `echo "${'x'.repeat(300)}" # token=hushhush`
     world.plane.output = [{ stream: 'stdout', bytes: Buffer.from('out') }]
     const step = await run({ code, stepId: 'mine', env: { A: 'hush' }, stdin: 'hush', timeoutMs: 50 })
     expect(step).toMatchObject({ status: 'running', stepId: 'mine', session, sandbox, endedAt: null })
@@ -53,7 +53,7 @@ describe('running a step', () => {
       endedAt: new Date(1_000_005).toISOString(),
       durationMs: 5,
       resourceUsage: usage,
-      provenance: { image: 'scripted', runtime: 'bash 1.0', policyVersion: null },
+      provenance: { image: 'scripted', runtime: 'bash 1.0', policyVersion: expect.stringMatching(/^builtin@\d+$/) },
     })
     expect(await world.lifecycle.sessions.get(CALLER, session)).toMatchObject({ restarts: 1 })
     const [requested, done] = (await world.evidence(sandbox)).slice(4)
@@ -61,6 +61,7 @@ describe('running a step', () => {
       requestId: 'req_test',
       step: step.id,
       session,
+      runtime: 'bash',
       stepId: 'mine',
       code: {
         sha256: createHash('sha256').update(code).digest('hex'),
@@ -70,7 +71,9 @@ describe('running a step', () => {
       env: ['A'],
       timeoutMs: 50,
     })
-    expect(done).toMatchObject({ point: 'step.run', status: 'done', durationMs: 5 })
+    const decision = { effect: 'allow', policyVersion: expect.stringMatching(/^builtin@\d+$/) }
+    expect(requested).toMatchObject({ role: 'developer', decision })
+    expect(done).toMatchObject({ point: 'step.run', status: 'done', durationMs: 5, decision })
     expect(done?.payload).toMatchObject({ step: step.id, session, restarted: true, usage })
     expect(JSON.stringify([requested, done])).not.toContain('hush')
   })

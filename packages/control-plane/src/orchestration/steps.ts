@@ -9,7 +9,7 @@ import {
   type StepEvent,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
-import { findSession } from '../store/sessions.ts'
+import { isSessionActive } from '../store/sessions.ts'
 import {
   deleteStep,
   findStep,
@@ -22,10 +22,10 @@ import {
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Caller, Page, StepRef } from './core.ts'
-import { type Deed, deedOf, describeError } from './evidence.ts'
+import { boundTimeout, deedOf, describeError, type Governed, saying } from './evidence.ts'
 import { toStep } from './nouns.ts'
 import { OpenOutputs } from './open-outputs.ts'
-import { inSession, ownedSession, type Place, usableSession } from './owned-session.ts'
+import { inSession, ownedSession, type Place, readableSession, usableSession } from './owned-session.ts'
 import { toPage } from './sandboxes.ts'
 import type { Sessions } from './sessions.ts'
 import { type AskedEvents, stepEvents } from './step-events.ts'
@@ -92,7 +92,7 @@ export class Steps {
     const { store, dataPlane } = this.#context
     const seen = this.#seen.get(caller)
     const isSeen = seen?.row.id === of.step && seen.row.session === of.session
-    const place = isSeen ? seen.place : await usableSession(this.#context, caller, of.session)
+    const place = isSeen ? seen.place : await readableSession(this.#context, caller, of.session)
     const row = isSeen ? seen.row : await this.#find(of)
     const open = asked.from === 0 && asked.follow ? this.#outputs.take(row.id) : undefined
     const show = (shown: StoredStep) => this.#show(shown, place)
@@ -120,13 +120,12 @@ export class Steps {
   }
 
   async #start(place: Place, of: Asked): Promise<StoredStep> {
-    const row = newRow(place, { ...of, now: this.#context.clock.now() })
-    const deed = deedOf(of.caller, place.sandbox, { point: 'step.run', payload: requestOf(row, of.body) })
+    const { row, deed, timeoutMs } = await this.#pass(place, of)
     return this.#parts.stepWatch.whileStarting(row.id, async () => {
       const first = await this.#take(row, deed)
       if (first.id !== row.id) return this.#sameCode(first.codeHash, of) && first
       try {
-        await this.#give(row, of.body)
+        await this.#give(row, { ...of.body, timeoutMs })
         return row
       } catch (error) {
         await this.#forget(row)
@@ -136,11 +135,26 @@ export class Steps {
     })
   }
 
+  /** What a policy bounds is bounded here, and on record. */
+  async #pass(
+    place: Place,
+    of: Asked,
+  ): Promise<{ readonly row: StoredStep; readonly deed: Governed; readonly timeoutMs: number }> {
+    const { clock, guardian } = this.#context
+    const { code, timeoutMs: askedMs } = of.body
+    const row = newRow(place, { ...of, now: clock.now() })
+    const asked = deedOf(of.caller, place.sandbox, { point: 'step.run', payload: requestOf(row, place, of.body) })
+    const about = { kind: 'code', runtime: place.session.runtime, code, timeoutMs: askedMs } as const
+    const passed = await guardian.pass(of.caller, asked, about)
+    const timeoutMs = boundTimeout(askedMs, passed.decision)
+    return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
+  }
+
   /**
    * The record and the row, at the same time: neither needs the other, and nothing runs before both are there. Answers the
    * step that has the caller's id: this one, or an earlier one.
    */
-  async #take(row: StoredStep, deed: Deed): Promise<StoredStep> {
+  async #take(row: StoredStep, deed: Governed): Promise<StoredStep> {
     const { audit, failpoint } = this.#context
     const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('step.recorded'))
     const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
@@ -166,7 +180,7 @@ export class Steps {
     // The host takes the session along, and with it everything that a lost row could let run twice.
     const first = await store.quick(async (db) => {
       // Its end takes the steps along, so none may come after it.
-      if ((await findSession(db, session))?.state !== 'active') throw new AirlockError('session_expired')
+      if (!(await isSessionActive(db, session))) throw new AirlockError('session_expired')
       return (await insertStep(db, row)) ? row : findStepByKey(db, { session, stepId })
     })
     await failpoint('step.row-written')
@@ -252,15 +266,17 @@ function newRow(place: Place, of: Asked & { readonly now: number }): StoredStep 
     endedAt: null,
     actor: of.caller.principal.actor,
     recorded: false,
+    decision: null,
   }
 }
 
 /** What is recorded of a request: neither the values of its environment and its stdin nor all of its code. */
-function requestOf(row: StoredStep, { code, env, timeoutMs }: RunStepBody) {
+function requestOf(row: StoredStep, { session }: Place, { code, env, timeoutMs }: RunStepBody) {
   const head = redactText(code.slice(0, SCANNED_CHARACTERS)).slice(0, CODE_CHARACTERS).toWellFormed()
   return {
     step: row.id,
     session: row.session,
+    runtime: session.runtime,
     stepId: row.stepId,
     code: { sha256: row.codeHash, bytes: Buffer.byteLength(code), head },
     env: Object.keys(env),

@@ -4,9 +4,13 @@ import type { Activity } from './activity.ts'
 import type { AgentEnds } from './agent-ends.ts'
 import type { AuditHeads } from './audit-heads.ts'
 import { billLiving } from './billing.ts'
+import type { BudgetEnds } from './budget-ends.ts'
+import type { Asks } from './asks.ts'
+import type { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { freeExpired } from './free-expired.ts'
 import type { GrantEnds } from './grant-ends.ts'
+import type { Killswitch } from './killswitch.ts'
 import type { Receipts } from './receipts.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { Templates } from './templates.ts'
@@ -28,6 +32,10 @@ interface Parts {
   readonly heads: AuditHeads
   readonly agentEnds: AgentEnds
   readonly grantEnds: GrantEnds
+  readonly budgetEnds: BudgetEnds
+  readonly killswitch: Killswitch
+  readonly asks: Asks
+  readonly connections: Connections
   readonly templates: Templates
 }
 
@@ -60,9 +68,9 @@ export class Sweep {
 
   async #run(): Promise<void> {
     for (let round = 1; !this.#stop.signal.aborted; round++) {
+      await this.#attempt('kills', () => this.#parts.killswitch.look())
       await this.#look()
-      if (this.#context.readiness.isNodeHeld) await this.#attempt('agents', () => this.#parts.agentEnds.look())
-      if (this.#context.readiness.isNodeHeld) await this.#attempt('grants', () => this.#parts.grantEnds.look())
+      if (this.#context.readiness.isNodeHeld) await this.#lookAtOwn(round)
       if (round % SEEN_EVERY === 0) await this.#attempt('signs of life', () => this.flushSeen())
       await this.#attempt('uses', () => this.#parts.activity.flush())
       await this.#attempt('uses of sessions', () => this.#parts.sessionActivity.flush())
@@ -70,12 +78,21 @@ export class Sweep {
       if (round % HEADS_EVERY === 0) await this.#parts.heads.keep()
       if (round % OVERDUE_EVERY === 0) await this.#attempt('overdue', () => writeOffOverdue(this.#context))
       if (round % EXPIRED_EVERY === 0) await this.#attempt('reservations', () => freeExpired(this.#context))
-      if (round % BILL_EVERY === 0 && this.#context.readiness.isNodeHeld)
-        await this.#attempt('usage', () => billLiving(this.#context))
+      await this.#attempt('approvals', () => this.#parts.asks.answers.look())
       if (round % PRUNE_EVERY === 0) await this.#attempt('images', () => this.#parts.templates.prune())
       // Woken early only by the stop, which the loop sees.
       await sleep(EVERY_MS, this.#stop.signal).catch(() => undefined)
     }
+  }
+
+  /** What is only for the node that has the sandboxes. */
+  async #lookAtOwn(round: number): Promise<void> {
+    await this.#attempt('agents', () => this.#parts.agentEnds.look())
+    await this.#attempt('grants', () => this.#parts.grantEnds.look())
+    await this.#attempt('doors', () => this.#parts.connections.look())
+    if (round % BILL_EVERY !== 0) return
+    await this.#attempt('usage', () => billLiving(this.#context))
+    await this.#attempt('budgets', () => this.#parts.budgetEnds.look())
   }
 
   async #look(): Promise<void> {

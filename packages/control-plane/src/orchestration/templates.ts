@@ -18,7 +18,7 @@ import {
 } from '../store/templates.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
-import { type Deed, doRecorded } from './evidence.ts'
+import { type Deed, doRecorded, type Governed } from './evidence.ts'
 import { ImageBuilds } from './image-builds.ts'
 import { toTemplate } from './template-nouns.ts'
 
@@ -50,7 +50,8 @@ export class Templates {
   async put(caller: Caller, name: string, spec: TemplateSpec): Promise<Template> {
     throwOnUnbuilt(name, spec)
     const payload = { packages: spec.packages, env: Object.keys(spec.env), limits: given(spec.limits) }
-    await doRecorded(this.#context, deedOf(caller, 'template.build', { template: name, ...payload }), async () => {
+    const deed = await this.#pass(caller, { template: name, ...payload })
+    await doRecorded(this.#context, deed, async () => {
       await this.#write(caller, name, (before) => {
         if (before?.source === 'imported' && spec.packages.length > 0)
           throw new AirlockError('template_invalid', 'Packages cannot be added to an image that was imported.')
@@ -66,14 +67,14 @@ export class Templates {
     const { tenant } = caller.principal
     const facts = await this.#context.store.query((db) => templateFacts(db, { tenant, name }))
     if (facts.source === 'packages')
-      for await (const event of this.#builds.events(deedOf(caller, 'template.build', payloadOf(facts)), facts))
+      for await (const event of this.#builds.events(() => this.#pass(caller, payloadOf(facts)), facts))
         if (event.event === 'progress') yield event
     yield { event: 'ended', template: await this.get(caller, name) }
   }
 
   async import(caller: Caller, name: string, tar: AsyncIterable<Buffer>): Promise<Template> {
     throwOnShipped(name)
-    const deed = deedOf(caller, 'template.build', { template: name, source: 'imported' })
+    const deed = await this.#pass(caller, { template: name, source: 'imported' })
     const replaced = await doRecorded(this.#context, deed, async () => {
       await this.#write(caller, name, (before) => before)
       const { image, env } = await this.#context.dataPlane.images.import(tar)
@@ -110,7 +111,7 @@ export class Templates {
   async imageFor(caller: Caller, facts: TemplateFacts): Promise<string> {
     if (facts.source === 'host') return 'host'
     if (facts.source === 'packages')
-      return (await this.#builds.ready(deedOf(caller, 'template.build', payloadOf(facts)), facts)).name
+      return (await this.#builds.ready(() => this.#pass(caller, payloadOf(facts)), facts)).name
     const { images } = await this.#context.dataPlane.images.list()
     if (facts.image !== null && images.some(({ name }) => name === facts.image)) return facts.image
     throw new AirlockError('template_failed', `The image of "${facts.name}" is not on this node.`, {
@@ -127,6 +128,10 @@ export class Templates {
       packages: packages.map(({ spec }) => spec.packages),
       dropped: [...dropped],
     })
+  }
+
+  async #pass(caller: Caller, payload: Deed['payload']): Promise<Governed> {
+    return this.#context.guardian.pass(caller, deedOf(caller, 'template.build', payload))
   }
 
   /** Not the caller's matter: what is left is removed with the next one. */
@@ -174,8 +179,6 @@ function throwOnUnbuilt(name: string, spec: TemplateSpec): void {
     throw new AirlockError('template_invalid', `doors: this server has no ${spec.doors.join(', ')} door.`, {
       hint: 'Leave doors empty.',
     })
-  if (spec.tier !== 'standard')
-    throw new AirlockError('template_invalid', 'tier: this server has no strict tier.', { hint: 'Use "standard".' })
 }
 
 function canonical(spec: Partial<TemplateSpec>): TemplateSpec {

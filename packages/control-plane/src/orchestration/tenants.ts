@@ -9,7 +9,7 @@ import { type Deed, doRecorded } from './evidence.ts'
 import { recordRefusal } from './refusals.ts'
 import { toPage } from './sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'guardian'>
 
 /** Tenants: made by the platform, seen by their own people. */
 export class Tenants {
@@ -21,12 +21,13 @@ export class Tenants {
 
   /** The route is for keys of the platform only. */
   async create(caller: Caller, body: CreateTenantBody): Promise<Tenant> {
-    const { store, clock, readiness } = this.#world
+    const { store, clock, readiness, guardian } = this.#world
     readiness.assertGranting()
-    const deed = tenantDeed(caller, body.id)
-    await recordRefusal(this.#world, deed, async () => {
+    const wanted = tenantDeed(caller, body.id)
+    await recordRefusal(this.#world, wanted, async () => {
       if (await store.query((db) => findTenant(db, body.id))) throw new AirlockError('tenant_exists')
     })
+    const deed = await guardian.pass(caller, wanted)
     return doRecorded(this.#world, deed, async () => {
       const row = { id: body.id, createdAt: clock.now() }
       await store.transaction(async (db) => {

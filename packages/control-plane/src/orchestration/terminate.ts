@@ -9,6 +9,7 @@ import type { Activity } from './activity.ts'
 import { idleAgent } from './agent-moves.ts'
 import { billSandbox } from './billing.ts'
 import type { CommandWatch } from './command-watch.ts'
+import type { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { isEnded, moveSandbox } from './lifecycle.ts'
 import type { Receipts } from './receipts.ts'
@@ -42,6 +43,7 @@ interface Parts {
   readonly watch: CommandWatch<StoredCommand, CommandEnd>
   readonly stepWatch: CommandWatch<StoredStep, StepEnd>
   readonly receipts: Receipts
+  readonly connections: Connections
 }
 
 /**
@@ -135,6 +137,7 @@ export class Termination {
   }
 
   async #destroy(id: string): Promise<NonNullable<Ending['destroyed']>> {
+    await this.#parts.connections.close(id)
     const { usage } = await this.#context.dataPlane.stop(id)
     return { usage, at: this.#context.clock.now() }
   }

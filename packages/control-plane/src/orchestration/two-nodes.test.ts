@@ -11,7 +11,7 @@ import { extendSandbox } from './extend.ts'
 import { LocalCore } from './local-core.ts'
 import { endAll } from './shutdown.ts'
 import { TestRecorder } from './testing/recorder.ts'
-import { aCommand, aSandbox, CALLER, World } from './testing/world.ts'
+import { aCommand, aSandbox, caller, CALLER, World } from './testing/world.ts'
 import { writeOffOverdue } from './write-off.ts'
 
 const HOUR = 3_600_000
@@ -142,6 +142,30 @@ describe('two nodes that share a store', requires('postgres'), () => {
     await create(two, 'box')
     await one.sweep()
     expect(one.plane.sandboxes.has(id)).toBe(false)
+  })
+
+  it('obey a killswitch of each other: at once where something is granted, and at the next look where something lives', async () => {
+    const [mine, yours] = [await create(one), await create(two)]
+    const admin = caller({ role: 'admin' })
+    const kill = { scope: 'agent', target: 'default', reason: '' } as const
+    const report = await one.lifecycle.killswitch.on(admin, kill)
+    expect(report).toMatchObject({ sandboxes: [{ id: mine.id, node: 'one', verified: true }], nodesDue: ['two'] })
+    expect(await failure(create(two))).toMatchObject({ code: 'killed' })
+    expect(await row(yours.id)).toMatchObject({ state: 'active' })
+    await two.sweep()
+    expect(await row(yours.id)).toMatchObject({ state: 'stopped', endReason: 'killed' })
+    expect(await failure(two.lifecycle.commands.run(CALLER, yours.id, aCommand()))).toMatchObject({
+      code: 'sandbox_ended',
+    })
+    const [told] = await one.lifecycle.killswitch.list(admin, { all: false })
+    expect(told?.nodesDue).toEqual([])
+    expect(new Set(told?.sandboxes.map(({ id, node, verified }) => `${id} ${node} ${verified}`))).toEqual(
+      new Set([`${mine.id} one true`, `${yours.id} two true`]),
+    )
+    await two.lifecycle.killswitch.lift(admin, kill)
+    expect(await failure(create(one))).toMatchObject({ code: 'killed' })
+    await one.sweep()
+    await create(one)
   })
 
   it('keep the heads of their chains apart, and list them all', async () => {

@@ -1,14 +1,17 @@
 import type { AgentEnds } from './agent-ends.ts'
 import { Agents } from './agents.ts'
+import type { Asks } from './asks.ts'
 import { Budgets } from './budgets.ts'
 import type { Context } from './context.ts'
 import type { GrantEnds } from './grant-ends.ts'
 import { Grants } from './grants.ts'
 import { Keys } from './keys.ts'
+import type { Kills } from './killswitch.ts'
+import { Policies } from './policies.ts'
 import { Tenants } from './tenants.ts'
 import { Usage } from './usage.ts'
 
-/** Who there is: the part of the core that is about agents, their grants and budgets, keys, tenants, and what was used. */
+/** Who there is: the part of the core that is about agents, their grants and budgets, keys, tenants, what was used, and which policies hold. */
 export interface Who {
   readonly agents: Agents
   readonly grants: Grants
@@ -16,16 +19,32 @@ export interface Who {
   readonly keys: Keys
   readonly tenants: Tenants
   readonly usage: Usage
+  readonly policies: Policies
+  readonly killswitch: Kills
+  readonly asks: Asks
 }
 
 type World = Pick<
   Context,
-  'store' | 'audit' | 'clock' | 'readiness' | 'heartbeats' | 'keyUses' | 'node' | 'dataPlane' | 'budgetDefaults'
+  | 'store'
+  | 'audit'
+  | 'clock'
+  | 'readiness'
+  | 'heartbeats'
+  | 'keyUses'
+  | 'node'
+  | 'dataPlane'
+  | 'budgetDefaults'
+  | 'guardian'
+  | 'policies'
+  | 'approvesVersions'
 >
 
 interface Ends {
   readonly agentEnds: Pick<AgentEnds, 'endSandboxesOf'>
   readonly grantEnds: Pick<GrantEnds, 'endHoldersOf'>
+  readonly killswitch: Kills
+  readonly asks: Asks
 }
 
 export function createWho(world: World, ends: Ends): Who {
@@ -36,5 +55,8 @@ export function createWho(world: World, ends: Ends): Who {
     keys: new Keys(world),
     tenants: new Tenants(world),
     usage: new Usage(world),
+    policies: new Policies(world),
+    killswitch: ends.killswitch,
+    asks: ends.asks,
   }
 }

@@ -149,6 +149,25 @@ export async function setApproved(
   return storedAgent.parse(row)
 }
 
+/** What an agent says of itself, and whether that is still approved. */
+export async function updateAgentFacts(
+  db: Queries,
+  agent: Pick<StoredAgent, 'tenant' | 'id' | 'version' | 'labels' | 'metadata' | 'approved'>,
+  at: number,
+): Promise<StoredAgent> {
+  const { tenant, id, version, labels, metadata, approved } = agent
+  const facts = { version, labels: JSON.stringify(labels), metadata: JSON.stringify(metadata) }
+  const row = await db
+    .updateTable('agents')
+    .set({ ...facts, approved: approved ? 1 : 0, updatedAt: at })
+    .where('tenant', '=', tenant)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  await replaceLabels(db, agent)
+  return storedAgent.parse(row)
+}
+
 export async function markDeleted(db: Queries, key: AgentKey, at: number): Promise<void> {
   await db
     .updateTable('agents')
@@ -215,7 +234,7 @@ function toRow(agent: StoredAgent) {
   }
 }
 
-async function replaceLabels(db: Queries, agent: StoredAgent): Promise<void> {
+async function replaceLabels(db: Queries, agent: Pick<StoredAgent, 'tenant' | 'id' | 'labels'>): Promise<void> {
   const { tenant, id } = agent
   await db.deleteFrom('agentLabels').where('tenant', '=', tenant).where('agent', '=', id).execute()
   const pairs = Object.entries(agent.labels).map(([key, value]) => ({ tenant, agent: id, key, value }))

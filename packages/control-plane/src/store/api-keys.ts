@@ -1,6 +1,7 @@
 import { role } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
+import { rawQuery } from './raw-query.ts'
 import type { Queries } from './store.ts'
 
 const storedApiKey = z.object({
@@ -31,8 +32,8 @@ export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void
 }
 
 export async function findApiKey(db: Queries, id: string): Promise<StoredApiKey | undefined> {
-  const row = await db.selectFrom('apiKeys').selectAll().where('id', '=', id).executeTakeFirst()
-  return row && storedApiKey.parse(row)
+  const { rows } = await rawQuery(db, 'select * from api_keys where id = $1', [id])
+  return rows[0] && storedApiKey.parse(rows[0])
 }
 
 export interface KeyFilter {

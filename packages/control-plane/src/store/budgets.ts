@@ -95,6 +95,12 @@ export async function commitReservation(db: Queries, sandbox: string): Promise<b
   return numUpdatedRows > 0n
 }
 
+/** Of a sandbox that holds one; undefined when it holds none any more. */
+export async function findReservation(db: Queries, sandbox: string): Promise<string | undefined> {
+  const row = await db.selectFrom('reservations').select('id').where('sandbox', '=', sandbox).executeTakeFirst()
+  return row?.id
+}
+
 export async function releaseReservation(db: Queries, sandbox: string): Promise<void> {
   await db.deleteFrom('reservations').where('sandbox', '=', sandbox).execute()
 }

@@ -1,6 +1,7 @@
-import { commandState } from '@airlock/contract'
+import { commandState, decision } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
+import { rawQuery } from './raw-query.ts'
 import type { Queries } from './store.ts'
 
 const storedCommand = z.object({
@@ -22,6 +23,8 @@ const storedCommand = z.object({
   /** Who asked for it. */
   actor: z.string(),
   recorded: flagColumn,
+  /** What Guardian said of it; null of commands that are older than Guardian. */
+  decision: jsonColumn(decision).nullable(),
 })
 export type StoredCommand = z.infer<typeof storedCommand>
 
@@ -31,18 +34,31 @@ export type CommandEnd = Pick<
   'state' | 'exitCode' | 'signal' | 'timedOut' | 'truncated' | 'outputBytes' | 'startedAt' | 'endedAt'
 >
 
+const INSERT = `insert into commands
+  (id, tenant, agent, sandbox, argv, cwd, actor, recorded, max_output_bytes, decision,
+   state, exit_code, signal, timed_out, truncated, output_bytes, started_at, ended_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+  on conflict (id) do nothing`
+
+const END = `update commands
+  set state = $2, exit_code = $3, signal = $4, timed_out = $5, truncated = $6, output_bytes = $7, started_at = $8, ended_at = $9
+  where id = $1 and state = 'running'`
+
 export async function insertCommand(db: Queries, command: StoredCommand): Promise<void> {
-  await db
-    .insertInto('commands')
-    .values({
-      ...command,
-      argv: JSON.stringify(command.argv),
-      timedOut: command.timedOut ? 1 : 0,
-      truncated: command.truncated ? 1 : 0,
-      recorded: command.recorded ? 1 : 0,
-    })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .execute()
+  const { id, tenant, agent, sandbox, argv, cwd, actor, recorded, maxOutputBytes, decision: said, ...end } = command
+  await rawQuery(db, INSERT, [
+    id,
+    tenant,
+    agent,
+    sandbox,
+    JSON.stringify(argv),
+    cwd,
+    actor,
+    recorded ? 1 : 0,
+    maxOutputBytes,
+    said && JSON.stringify(said),
+    ...endColumns(end),
+  ])
 }
 
 export async function findCommand(
@@ -89,16 +105,15 @@ function onNode(db: Queries, node: string) {
     .where('sandboxes.node', '=', node)
 }
 
-/** The first end counts: undefined when the command has one already. */
-export async function endCommand(db: Queries, id: string, end: CommandEnd): Promise<StoredCommand | undefined> {
-  const row = await db
-    .updateTable('commands')
-    .set({ ...end, timedOut: end.timedOut ? 1 : 0, truncated: end.truncated ? 1 : 0 })
-    .where('id', '=', id)
-    .where('state', '=', 'running')
-    .returningAll()
-    .executeTakeFirst()
-  return row && storedCommand.parse(row)
+/** The first end counts: false when the command has one already. */
+export async function endCommand(db: Queries, id: string, end: CommandEnd): Promise<boolean> {
+  return (await rawQuery(db, END, [id, ...endColumns(end)])).changes > 0
+}
+
+/** In the order in which `INSERT` and `END` name them. */
+function endColumns(end: CommandEnd): readonly (string | number | null)[] {
+  const { state, exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt } = end
+  return [state, exitCode, signal, timedOut ? 1 : 0, truncated ? 1 : 0, outputBytes, startedAt, endedAt]
 }
 
 /** What still ran in a sandbox that is gone has no result. */

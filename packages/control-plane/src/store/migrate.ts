@@ -7,6 +7,10 @@ import { sessions } from './migrations/0003-sessions.ts'
 import { who } from './migrations/0004-who.ts'
 import { grants } from './migrations/0005-grants.ts'
 import { budgets } from './migrations/0006-budgets.ts'
+import { policies } from './migrations/0007-policies.ts'
+import { approvals } from './migrations/0008-approvals.ts'
+import { kills } from './migrations/0009-kills.ts'
+import { sandboxTokens } from './migrations/0011-sandbox-tokens.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -16,6 +20,10 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-who': who,
   '0005-grants': grants,
   '0006-budgets': budgets,
+  '0007-policies': policies,
+  '0008-approvals': approvals,
+  '0009-kills': kills,
+  '0011-sandbox-tokens': sandboxTokens,
 }
 
 /** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */

@@ -4,6 +4,8 @@ import {
   labels,
   limits,
   mount,
+  pausedBy,
+  sandbox as shownSandbox,
   type SandboxState,
   sandboxState,
 } from '@airlock/contract'
@@ -12,6 +14,7 @@ import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import type { SandboxTable } from './schema.ts'
 import { later } from './later.ts'
+import { rawQuery } from './raw-query.ts'
 import type { Queries } from './store.ts'
 
 /** States in which a sandbox holds its name and its place on the node. */
@@ -36,6 +39,10 @@ const storedSandbox = z.object({
   mounts: jsonColumn(z.array(mount)),
   ttlMs: z.int(),
   idleMs: z.int(),
+  onIdle: shownSandbox.shape.onIdle,
+  maxPausedMs: z.int(),
+  pausedAt: z.int().nullable(),
+  pausedBy: pausedBy.nullable(),
   createdAt: z.int(),
   lastActiveAt: z.int(),
   expiresAt: z.int(),
@@ -54,7 +61,17 @@ export type StoredSandbox = z.infer<typeof storedSandbox>
 export type SandboxChanges = Partial<
   Pick<
     StoredSandbox,
-    'isolation' | 'image' | 'lastActiveAt' | 'expiresAt' | 'endedAt' | 'endReason' | 'error' | 'recorded' | 'bootId'
+    | 'isolation'
+    | 'image'
+    | 'lastActiveAt'
+    | 'expiresAt'
+    | 'pausedAt'
+    | 'pausedBy'
+    | 'endedAt'
+    | 'endReason'
+    | 'error'
+    | 'recorded'
+    | 'bootId'
   >
 >
 
@@ -85,8 +102,12 @@ export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promis
 }
 
 export async function findSandbox(db: Queries, id: string): Promise<StoredSandbox | undefined> {
-  const row = await db.selectFrom('sandboxes').selectAll().where('id', '=', id).executeTakeFirst()
-  return row && storedSandbox.parse(row)
+  const { rows } = await rawQuery(db, 'select * from sandboxes where id = $1', [id])
+  return rows[0] && storedSandbox.parse(rows[0])
+}
+
+export async function isSandboxActive(db: Queries, id: string): Promise<boolean> {
+  return (await rawQuery(db, "select 1 from sandboxes where id = $1 and state = 'active'", [id])).rows.length > 0
 }
 
 export async function findLivingByName(
@@ -252,4 +273,16 @@ export async function updateUse(
 
 export async function setSandboxesRecorded(db: Queries, ids: readonly string[]): Promise<void> {
   await db.updateTable('sandboxes').set({ recorded: 1 }).where('id', 'in', ids).execute()
+}
+
+/** Somebody asked for what idleness had brought about: now it stays paused until somebody asks otherwise. */
+export async function setPausedByRequest(db: Queries, id: string): Promise<StoredSandbox | undefined> {
+  const row = await db
+    .updateTable('sandboxes')
+    .set({ pausedBy: 'request' })
+    .where('id', '=', id)
+    .where('state', '=', 'paused')
+    .returningAll()
+    .executeTakeFirst()
+  return row && storedSandbox.parse(row)
 }

@@ -11,6 +11,7 @@ export interface Tables {
   readonly apiKeys: ApiKeyTable
   readonly sandboxes: SandboxTable
   readonly sandboxLabels: SandboxLabelTable
+  readonly sandboxTokens: SandboxTokenTable
   readonly commands: CommandTable
   readonly auditHeads: AuditHeadTable
   readonly nodes: NodeTable
@@ -20,6 +21,11 @@ export interface Tables {
   readonly budgets: BudgetTable
   readonly reservations: ReservationTable
   readonly usageFacts: UsageFactTable
+  readonly kills: KillTable
+  readonly killedSandboxes: KilledSandboxTable
+  readonly policies: PolicyTable
+  readonly approvals: ApprovalTable
+  readonly webhooks: WebhookTable
 }
 
 interface TenantTable {
@@ -103,6 +109,10 @@ export interface SandboxTable {
   mounts: string
   ttlMs: number
   idleMs: number
+  onIdle: string
+  maxPausedMs: number
+  pausedAt: number | null
+  pausedBy: string | null
   createdAt: number
   lastActiveAt: number
   expiresAt: number
@@ -142,6 +152,8 @@ export interface CommandTable {
   actor: string
   /** 0 while the record of its end is owed. */
   recorded: number
+  /** What Guardian said of it, as JSON. */
+  decision: string | null
 }
 
 export interface TemplateTable {
@@ -196,6 +208,8 @@ export interface StepTable {
   actor: string
   /** 0 while the record of its end is owed. */
   recorded: number
+  /** What Guardian said of it, as JSON. */
+  decision: string | null
 }
 
 /** Limits that somebody set; null is the default of the server. */
@@ -224,6 +238,18 @@ export interface ReservationTable {
   expiresAt: number | null
 }
 
+/** Every version of every policy. Rows are only added. */
+interface PolicyTable {
+  /** A tenant; empty: the whole server. */
+  scope: string
+  name: string
+  version: number
+  /** Null: out of force since this version. */
+  document: string | null
+  createdAt: number
+  createdBy: string
+}
+
 /** The ledger. `key` is unique in its source, so that nothing is counted twice. */
 export interface UsageFactTable {
   source: string
@@ -238,6 +264,49 @@ export interface UsageFactTable {
   computeMs: number
   microDollars: number
   at: number
+}
+
+/** `hash` and `wideHash` say what was asked for; one ask about the same is pending at a time. */
+interface ApprovalTable {
+  id: string
+  tenant: string
+  requester: string
+  agent: string | null
+  sandbox: string | null
+  point: string
+  summary: string
+  question: string
+  hash: string
+  wideHash: string
+  decision: string
+  state: string
+  scope: string | null
+  createdAt: number
+  changedAt: number
+  expiresAt: number
+  answeredBy: string | null
+  answeredAt: number | null
+  note: string | null
+  usedAt: number | null
+  usedBy: string | null
+}
+
+interface WebhookTable {
+  id: string
+  tenant: string
+  url: string
+  events: string
+  secret: string
+  createdAt: number
+  createdBy: string
+  lastAt: number | null
+  lastError: string | null
+}
+
+/** Only of sandboxes whose tokens were taken back. */
+interface SandboxTokenTable {
+  sandbox: string
+  voidBefore: number
 }
 
 interface NodeTable {
@@ -257,4 +326,30 @@ interface AuditHeadTable {
   hash: string
   head: string
   storedAt: number
+}
+
+/** Killswitches: on as long as they are not lifted. */
+interface KillTable {
+  id: string
+  scope: string
+  /** Empty: everything. */
+  tenant: string
+  /** Empty: the tenant as a whole, or everything. */
+  target: string
+  reason: string
+  actor: string
+  at: number
+  liftedAt: number | null
+  liftedBy: string | null
+}
+
+interface KilledSandboxTable {
+  kill: string
+  sandbox: string
+  tenant: string
+  node: string
+  frozenMs: number | null
+  goneMs: number | null
+  processes: number | null
+  verified: number
 }

@@ -174,8 +174,8 @@ for (const dialect of DIALECTS)
           startedAt: 2,
           endedAt: 3,
         } as const
-        expect(await store.query((db) => endStep(db, 'stp_1', end))).toEqual({ ...STEP, ...end })
-        expect(await store.query((db) => endStep(db, 'stp_1', { ...end, status: 'completed' }))).toBeUndefined()
+        expect(await store.query((db) => endStep(db, 'stp_1', end))).toBe(true)
+        expect(await store.query((db) => endStep(db, 'stp_1', { ...end, status: 'completed' }))).toBe(false)
         expect(await unended()).toEqual([])
         const owed = () => store.query((db) => listOwedSteps(db, { node: 'here', limit: 9 }))
         expect(await owed()).toEqual([{ ...STEP, ...end }])
@@ -230,6 +230,10 @@ const SANDBOX: StoredSandbox = {
   mounts: [],
   ttlMs: 1000,
   idleMs: 1000,
+  onIdle: 'terminate',
+  maxPausedMs: 1000,
+  pausedAt: null,
+  pausedBy: null,
   createdAt: 1,
   lastActiveAt: 1,
   expiresAt: 2,
@@ -282,4 +286,5 @@ const STEP: StoredStep = {
   endedAt: null,
   actor: 'key:x',
   recorded: false,
+  decision: { effect: 'allow', risk: 'low', rules: [], conditions: { maxTimeoutMs: 5 }, policyVersion: 'builtin@1' },
 }

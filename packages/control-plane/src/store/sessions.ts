@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
 import { later } from './later.ts'
+import { rawQuery } from './raw-query.ts'
 import type { Queries } from './store.ts'
 
 const storedSession = z.object({
@@ -47,8 +48,12 @@ export async function insertSession(db: Queries, session: StoredSession): Promis
 }
 
 export async function findSession(db: Queries, id: string): Promise<StoredSession | undefined> {
-  const row = await db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst()
-  return row && storedSession.parse(row)
+  const { rows } = await rawQuery(db, 'select * from sessions where id = $1', [id])
+  return rows[0] && storedSession.parse(rows[0])
+}
+
+export async function isSessionActive(db: Queries, id: string): Promise<boolean> {
+  return (await rawQuery(db, "select 1 from sessions where id = $1 and state = 'active'", [id])).rows.length > 0
 }
 
 export interface SessionFilter {
@@ -85,6 +90,8 @@ export async function listDueSessions(
 ): Promise<readonly StoredSession[]> {
   const query = onNode(db, of.node)
     .where('sessions.state', '=', 'active')
+    // The time of those in a paused sandbox does not run.
+    .where('sandboxes.state', '<>', 'paused')
     .where((is) => is.or([is('sessions.expiresAt', '<=', of.now), is('sessions.runtimeVersion', '=', '')]))
   return z.array(storedSession).parse(await query.orderBy('sessions.id').limit(of.limit).execute())
 }
@@ -143,6 +150,16 @@ export async function updateSessionUse(
     .updateTable('sessions')
     .set({ lastActiveAt: later('lastActiveAt', use.lastActiveAt), expiresAt: later('expiresAt', use.expiresAt) })
     .where('id', '=', id)
+    .where('state', '=', 'active')
+    .execute()
+}
+
+/** Their time stood still with their sandbox. */
+export async function extendSessionsOf(db: Queries, sandbox: string, ms: number): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set((is) => ({ expiresAt: is('expiresAt', '+', ms) }))
+    .where('sandbox', '=', sandbox)
     .where('state', '=', 'active')
     .execute()
 }

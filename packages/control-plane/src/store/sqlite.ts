@@ -16,8 +16,11 @@ export function openSqlite(path: string): {
 } {
   const database = new DatabaseSync(path)
   for (const pragma of PRAGMAS) database.exec(pragma)
-  const setDurable = (isDurable: boolean) => database.exec(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`)
-  return { dialect: new SqliteDialect({ database: adapt(database) }), faultOf, setDurable }
+  const durability = new Durability(database)
+  const setDurable = (isDurable: boolean) => {
+    durability.isWanted = isDurable
+  }
+  return { dialect: new SqliteDialect({ database: adapt(database, durability) }), faultOf, setDurable }
 }
 
 const PRAGMAS = [
@@ -27,11 +30,29 @@ const PRAGMAS = [
   'PRAGMA foreign_keys = ON',
 ] as const
 
+/** Whether commits wait for the disk. To change that is a statement of its own: it is changed when the next write needs it. */
+class Durability {
+  isWanted = true
+  readonly #database: DatabaseSync
+  #is = true
+
+  constructor(database: DatabaseSync) {
+    this.#database = database
+  }
+
+  /** Within a transaction it stays what it was at its beginning. */
+  apply(): void {
+    if (this.#is === this.isWanted || this.#database.isTransaction) return
+    this.#database.exec(`PRAGMA synchronous = ${this.isWanted ? 'FULL' : 'NORMAL'}`)
+    this.#is = this.isWanted
+  }
+}
+
 /** Our queries are few; only those with lists of ids come in many lengths. */
 const MAX_STATEMENTS = 256
 
 /** Preparing a statement costs more than running it, so each is kept. None is read in pieces, so each is free again. */
-function adapt(database: DatabaseSync): SqliteDatabase {
+function adapt(database: DatabaseSync, durability: Durability): SqliteDatabase {
   const statements = new Map<string, SqliteStatement>()
   return {
     close: () => database.close(),
@@ -41,7 +62,8 @@ function adapt(database: DatabaseSync): SqliteDatabase {
       const known = statements.get(sql)
       if (known) return known
       // A deferred transaction that reads first and writes later fails when another writer came between.
-      const statement = adaptStatement(database.prepare(sql === 'begin' ? 'begin immediate' : sql))
+      const text = sql === 'begin' ? 'begin immediate' : sql.replaceAll(/\$(\d+)/g, '?$1')
+      const statement = adaptStatement(database.prepare(text), READS.test(text) ? () => {} : () => durability.apply())
       const [oldest] = statements.keys()
       if (statements.size >= MAX_STATEMENTS && oldest !== undefined) statements.delete(oldest)
       statements.set(sql, statement)
@@ -57,12 +79,18 @@ const NOTHING: SqliteStatement = {
   iterate: () => [].values(),
 }
 
-function adaptStatement(statement: StatementSync): SqliteStatement {
+const READS = /^select /i
+
+function adaptStatement(statement: StatementSync, before: () => void): SqliteStatement {
+  const ready = (parameters: readonly unknown[]): SQLInputValue[] => {
+    before()
+    return parameters.map(parseInput)
+  }
   return {
     reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...parameters.map(parseInput)),
-    run: (parameters) => statement.run(...parameters.map(parseInput)),
-    iterate: (parameters) => statement.iterate(...parameters.map(parseInput)),
+    all: (parameters) => statement.all(...ready(parameters)),
+    run: (parameters) => statement.run(...ready(parameters)),
+    iterate: (parameters) => statement.iterate(...ready(parameters)),
   }
 }
 

@@ -1,6 +1,7 @@
-import { resourceUsage, stepError, stepStatus } from '@airlock/contract'
+import { decision, resourceUsage, stepError, stepStatus } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
+import { rawQuery } from './raw-query.ts'
 import type { Queries } from './store.ts'
 
 const storedStep = z.object({
@@ -23,6 +24,8 @@ const storedStep = z.object({
   /** Who asked for it. */
   actor: z.string(),
   recorded: flagColumn,
+  /** What Guardian said of it; null of steps that are older than Guardian. */
+  decision: jsonColumn(decision).nullable(),
 })
 export type StoredStep = z.infer<typeof storedStep>
 
@@ -35,24 +38,37 @@ export type StepEnd = Pick<
 const UNENDED = ['accepted', 'running'] as const
 const ENDED = ['completed', 'failed'] as const
 
+const INSERT = `insert into steps
+  (id, tenant, agent, sandbox, session, step_id, code_hash, actor, recorded, max_output_bytes, decision,
+   status, error, restarted, truncated, output_bytes, usage, started_at, ended_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+  on conflict do nothing`
+
+const END = `update steps
+  set status = $2, error = $3, restarted = $4, truncated = $5, output_bytes = $6, usage = $7, started_at = $8, ended_at = $9
+  where id = $1 and status in ('accepted', 'running')`
+
 /**
  * Takes the step's id in its session. False when the id is taken by another step: that is what makes it run at most once.
  * Ours are new, so the same row came from us, by a try whose answer was lost.
  */
 export async function insertStep(db: Queries, step: StoredStep): Promise<boolean> {
-  const written = await db
-    .insertInto('steps')
-    .values({
-      ...step,
-      error: step.error && JSON.stringify(step.error),
-      usage: step.usage && JSON.stringify(step.usage),
-      restarted: step.restarted ? 1 : 0,
-      truncated: step.truncated ? 1 : 0,
-      recorded: step.recorded ? 1 : 0,
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst()
-  if (Number(written.numInsertedOrUpdatedRows ?? 0) > 0) return true
+  const { id, tenant, agent, sandbox, session, stepId, codeHash, actor, recorded, maxOutputBytes } = step
+  const { changes } = await rawQuery(db, INSERT, [
+    id,
+    tenant,
+    agent,
+    sandbox,
+    session,
+    stepId,
+    codeHash,
+    actor,
+    recorded ? 1 : 0,
+    maxOutputBytes,
+    step.decision && JSON.stringify(step.decision),
+    ...endColumns(step),
+  ])
+  if (changes > 0) return true
   return (await findStepByKey(db, { session: step.session, stepId: step.stepId }))?.id === step.id
 }
 
@@ -98,22 +114,9 @@ export async function listOwedSteps(
   return z.array(storedStep).parse(await query.orderBy('steps.id').limit(of.limit).execute())
 }
 
-/** The first end counts: undefined when the step has one already. */
-export async function endStep(db: Queries, id: string, end: StepEnd): Promise<StoredStep | undefined> {
-  const row = await db
-    .updateTable('steps')
-    .set({
-      ...end,
-      error: end.error && JSON.stringify(end.error),
-      usage: end.usage && JSON.stringify(end.usage),
-      restarted: end.restarted ? 1 : 0,
-      truncated: end.truncated ? 1 : 0,
-    })
-    .where('id', '=', id)
-    .where('status', 'in', UNENDED)
-    .returningAll()
-    .executeTakeFirst()
-  return row && storedStep.parse(row)
+/** The first end counts: false when the step has one already. */
+export async function endStep(db: Queries, id: string, end: StepEnd): Promise<boolean> {
+  return (await rawQuery(db, END, [id, ...endColumns(end)])).changes > 0
 }
 
 /** What still ran in a sandbox that is gone has no result, and `error` says so. */
@@ -139,6 +142,13 @@ export async function deleteStep(db: Queries, id: string): Promise<void> {
 
 export async function setStepsRecorded(db: Queries, ids: readonly string[]): Promise<void> {
   await db.updateTable('steps').set({ recorded: 1 }).where('id', 'in', ids).execute()
+}
+
+/** In the order in which `INSERT` and `END` name them. */
+function endColumns(end: StepEnd): readonly (string | number | null)[] {
+  const { status, error, restarted, truncated, outputBytes, usage, startedAt, endedAt } = end
+  const said = [status, error && JSON.stringify(error), restarted ? 1 : 0, truncated ? 1 : 0]
+  return [...said, outputBytes, usage && JSON.stringify(usage), startedAt, endedAt]
 }
 
 function onNode(db: Queries, node: string) {

@@ -47,7 +47,7 @@ for (const dialect of DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents api_keys audit_heads budgets commands grants nodes reservations sandbox_labels sandboxes sessions steps templates tenants usage_facts'.split(
+          'agent_labels agents api_keys approvals audit_heads budgets commands grants killed_sandboxes kills nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -189,10 +189,11 @@ for (const dialect of DIALECTS)
       const end = { exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt: 9 }
       await store.query((db) => insertSandbox(db, row('1')))
       await store.query((db) => insertCommand(db, COMMAND))
-      const first = await store.query((db) => endCommand(db, 'cmd_1', { ...end, state: 'exited', exitCode: 3 }))
-      expect(first).toEqual({ ...COMMAND, state: 'exited', exitCode: 3, endedAt: 9 })
-      expect(await store.query((db) => endCommand(db, 'cmd_1', { ...end, state: 'lost' }))).toBeUndefined()
-      expect(await store.query((db) => findCommand(db, { sandbox: 'sbx_1', command: 'cmd_1' }))).toEqual(first)
+      const first = { ...end, state: 'exited', exitCode: 3 } as const
+      expect(await store.query((db) => endCommand(db, 'cmd_1', first))).toBe(true)
+      expect(await store.query((db) => endCommand(db, 'cmd_1', { ...end, state: 'lost' }))).toBe(false)
+      const found = await store.query((db) => findCommand(db, { sandbox: 'sbx_1', command: 'cmd_1' }))
+      expect(found).toEqual({ ...COMMAND, ...first })
     })
 
     it('keeps the longest head of a chain', async () => {
@@ -230,6 +231,7 @@ const COMMAND: StoredCommand = {
   endedAt: null,
   actor: 'key:x',
   recorded: false,
+  decision: { effect: 'allow', risk: 'low', rules: [], conditions: { maxTimeoutMs: 5 }, policyVersion: 'builtin@1' },
 }
 
 function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
@@ -248,6 +250,10 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     limits: { memoryBytes: 67_108_864, cpus: 0.5, pids: 16, diskBytes: 16_777_216 },
     ttlMs: 1000,
     idleMs: 1000,
+    onIdle: 'terminate',
+    maxPausedMs: 1000,
+    pausedAt: null,
+    pausedBy: null,
     createdAt: 1,
     lastActiveAt: 1,
     expiresAt: 2,

@@ -1,4 +1,4 @@
-import type { EffectiveIsolation, Limits, PermitMount } from '@airlock/contract'
+import type { DoorName, EffectiveIsolation, Limits, PermitMount } from '@airlock/contract'
 import type { HostPaths } from './host-paths.ts'
 import type { Images } from './images.ts'
 
@@ -43,6 +43,8 @@ export interface IsolationBackend {
   /** Stops every process of the sandbox, guest included, where it stands. Frozen processes hold their memory. */
   freeze(id: string): Promise<void>
   thaw(id: string): Promise<void>
+  /** Whether it stands still, whoever saw to that. */
+  isFrozen(id: string): Promise<boolean>
 
   /** Read from the kernel, outside: what the sandbox says about itself does not count. Undefined when it is gone. */
   stats(id: string): Promise<SandboxStats | undefined>
@@ -73,6 +75,8 @@ export interface SandboxSpec {
    * is another than what was granted, or may not be granted is `grant_refused`.
    */
   readonly mounts: readonly PermitMount[]
+  /** Directories of the host, each seen inside by its name, read-only: sockets that appear there later appear inside. */
+  readonly doors: readonly { readonly name: DoorName; readonly source: string }[]
 }
 
 export interface RunningSandbox {
@@ -109,6 +113,30 @@ export interface Capabilities {
   readonly separateGuestUid: boolean
   readonly limits: readonly ('memory' | 'swap' | 'pids' | 'cpu' | 'disk')[]
   readonly cgroup: 'v1' | 'v2' | 'hybrid'
+  /** In what the strict tier is not as the standard one is; the conformance suite holds it to each. */
+  readonly strictDiffers: readonly StrictDifference[]
   /** `idmap`: owners on the host can be somebody else inside. Without it nothing of the host is mounted for writing. */
   readonly mounts: readonly 'idmap'[]
 }
+
+/**
+ * Sandboxes of the strict tier are a kernel of their own in one process of the host.
+ * A difference is what cannot be had there, and never less of a wall towards the host.
+ */
+export const STRICT_DIFFERENCES = [
+  /** Memory and processes are limited for guest, user code and that kernel together: going beyond may end the sandbox. */
+  'limits-end-sandbox',
+  /** A command has no group: what leaves its process session outlives a kill of the command, not the sandbox. */
+  'no-command-groups',
+  /** User code may read environment and arguments of the guest, and list its descriptors. Nothing secret is in them. */
+  'guest-readable',
+  /** On the host its process has no pid namespace and may run as nobody: inside, processes are numbered by that kernel. */
+  'host-pid-numbers',
+  /** Grants are read-only: what makes files for it on the host has no uid that a grant knows. */
+  'read-only-grants',
+  /** There is a /sys, which that kernel makes up. */
+  'synthetic-sys',
+  /** What is refused is always EPERM; `clone3`, which must look absent, is left to that kernel. */
+  'one-errno',
+] as const
+export type StrictDifference = (typeof STRICT_DIFFERENCES)[number]

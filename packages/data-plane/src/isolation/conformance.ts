@@ -2,27 +2,31 @@ import { AirlockError, type Failpoint, type FailpointName } from '@airlock/contr
 import { sleep, waitFor } from '@airlock/std'
 import { existsSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { IsolationBackend, RunningSandbox } from './backend.ts'
+import { STRICT_DIFFERENCES, type RunningSandbox } from './backend.ts'
+import { describeLimits } from './fixtures/conformance-limits.ts'
+import { ConformanceContext, soon, type BackendHost } from './fixtures/conformance-context.ts'
 import { Probe } from './fixtures/probe.ts'
 
-/** What the suite needs of a backend beside the port. */
-export interface BackendHost {
-  readonly runtimeDir: string
-  /** A new instance over the same state, as after a restart. */
-  make(failpoint?: Failpoint): Promise<IsolationBackend>
-  /** Everything on the host that still bears this id. */
-  leftovers(id: string): readonly string[]
-  /** Ends the instance's own state directory. */
-  close(): void
-}
+export type { BackendHost } from './fixtures/conformance-context.ts'
 
-const MIB = 1024 * 1024
+/** What isolates the first process inside, and what the kernel of gVisor. */
+const FIRST_PROCESS = {
+  namespaces: ['user', 'pid', 'net', 'ipc', 'uts', 'mount', 'cgroup'],
+  capabilities: ['KILL', 'SETGID', 'SETUID', 'SETPCAP'],
+  uidRange: { first: expect.any(Number), count: 65_536 },
+} as const
+const SENTRY = {
+  namespaces: ['user', 'net', 'ipc', 'uts', 'mount', 'cgroup'],
+  capabilities: expect.any(Array),
+  uidRange: { first: expect.any(Number), count: 1 },
+} as const
+const NOBODY = 65_534
 const TEST_LIMIT_MS = 120_000
 
 /** The contract of the port, tried from inside a real sandbox. Every backend runs it; none may be replaced by a fake. */
 export function describeBackend(name: string, makeHost: () => BackendHost): void {
   describe(`${name} keeps the contract of the port`, { timeout: TEST_LIMIT_MS }, () => {
-    const context = new Context(makeHost)
+    const context = new ConformanceContext(makeHost)
     afterEach(async () => await context.endProbes())
     afterAll(() => context.host.close())
     describe('the wall', () => describeWall(context))
@@ -33,50 +37,11 @@ export function describeBackend(name: string, makeHost: () => BackendHost): void
   })
 }
 
-class Context {
-  readonly host: BackendHost
-  readonly #probes: Probe[] = []
-  #backend: Promise<IsolationBackend> | undefined
-
-  constructor(makeHost: () => BackendHost) {
-    this.host = makeHost()
-  }
-
-  async backend(): Promise<IsolationBackend> {
-    this.#backend ??= this.host.make()
-    return await this.#backend
-  }
-
-  /** A sandbox that is not started yet; ended after the test. */
-  probe(limits: ConstructorParameters<typeof Probe>[1] = {}): Probe {
-    const probe = new Probe(this.host.runtimeDir, limits)
-    this.#probes.push(probe)
-    return probe
-  }
-
-  async started(limits: ConstructorParameters<typeof Probe>[1] = {}): Promise<Probe> {
-    const probe = this.probe(limits)
-    await probe.start(await this.backend())
-    await probe.hello()
-    return probe
-  }
-
-  async endProbes(): Promise<void> {
-    const backend = await this.backend()
-    await Promise.all(this.#probes.splice(0).map(async (probe) => await this.end(backend, probe)))
-  }
-
-  async end(backend: IsolationBackend, probe: Probe): Promise<void> {
-    await backend.stop(probe.id)
-    await probe.close()
-  }
-}
-
 /** One sandbox for tests that only look. */
-function shared(context: Context): () => { probe: Probe; running: RunningSandbox } {
+function shared(context: ConformanceContext): () => { probe: Probe; running: RunningSandbox } {
   let made: { probe: Probe; running: RunningSandbox } | undefined
   beforeAll(async () => {
-    const probe = new Probe(context.host.runtimeDir)
+    const probe = new Probe(context.host.runtimeDir, {}, context.host.tier)
     const running = await probe.start(await context.backend())
     await probe.hello()
     made = { probe, running }
@@ -145,7 +110,7 @@ def attempt(work):
         return errno.errorcode[error.errno]
 `
 
-function describeWall(context: Context): void {
+function describeWall(context: ConformanceContext): void {
   const inside = shared(context)
   const answers = async (program: string): Promise<readonly string[]> => {
     const { stdout, stderr } = await inside().probe.python(CTYPES + program)
@@ -158,16 +123,19 @@ function describeWall(context: Context): void {
     expect(isolation).toEqual({
       backend: name,
       runtime: expect.any(String),
-      tier: 'standard',
-      namespaces: ['user', 'pid', 'net', 'ipc', 'uts', 'mount', 'cgroup'],
+      tier: context.host.tier,
       network: capabilities.network,
       seccomp: 'allowlist',
       noNewPrivileges: true,
-      capabilities: ['KILL', 'SETGID', 'SETUID', 'SETPCAP'],
-      uidRange: { first: expect.any(Number), count: 65_536 },
       cgroup: capabilities.cgroup,
       limits: capabilities.limits,
+      ...(context.isStrict ? SENTRY : FIRST_PROCESS),
     })
+  })
+
+  it('declares in what the strict tier differs, where it has one', async () => {
+    const { tiers, strictDiffers } = (await context.backend()).capabilities
+    expect(strictDiffers).toEqual(tiers.includes('strict') ? STRICT_DIFFERENCES : [])
   })
 
   it('has every namespace that it declares, and none of them is the host own', async () => {
@@ -176,7 +144,8 @@ function describeWall(context: Context): void {
     const { stdout } = await inside().probe.user('readlink', ...links)
     const theirs = stdout.trim().split('\n')
     const mine = new Set(links.map((link) => readlinkSync(link)))
-    expect(theirs).toHaveLength(kinds.length)
+    // The kernel of gVisor shows a few of them.
+    expect(theirs.length).toBeGreaterThanOrEqual(context.isStrict ? 3 : kinds.length)
     expect(theirs.filter((link) => mine.has(link))).toEqual([])
   })
 
@@ -187,10 +156,11 @@ function describeWall(context: Context): void {
       CapPrm: '0000000000000000',
       CapEff: '0000000000000000',
       CapBnd: '0000000000000000',
-      CapAmb: '0000000000000000',
-      NoNewPrivs: '1',
       Seccomp: '2',
+      ...(context.isStrict ? {} : { CapAmb: '0000000000000000', NoNewPrivs: '1' }),
     })
+    const PR_GET_NO_NEW_PRIVS = 39
+    expect(await answers(`print(libc.prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`)).toEqual(['1'])
   })
 
   it('gives the guest SETUID, SETGID, SETPCAP and KILL and nothing else', async () => {
@@ -200,16 +170,18 @@ function describeWall(context: Context): void {
       CapPrm: '00000000000001e0',
       CapEff: '00000000000001e0',
       CapBnd: '00000000000001e0',
-      CapAmb: '0000000000000000',
-      NoNewPrivs: '1',
       Seccomp: '2',
+      ...(context.isStrict ? {} : { CapAmb: '0000000000000000', NoNewPrivs: '1' }),
     })
   })
 
   it('maps inside uids to a range of the host that nobody else has', async () => {
     const { first, count } = inside().running.isolation.uidRange
     const { stdout } = await inside().probe.user('cat', '/proc/self/uid_map', '/proc/self/gid_map')
-    expect(stdout.trim().split(/\s+/u).map(Number)).toEqual([0, first, count, 0, first, count])
+    const map = stdout.trim().split(/\s+/u).map(Number)
+    // Inside gVisor root is not mapped to anybody: its kernel is nobody to the host, and files have the range.
+    if (context.isStrict) return expect([first, map]).toEqual([NOBODY, [0, 0, 0xff_ff_ff_ff, 0, 0, 0xff_ff_ff_ff]])
+    expect(map).toEqual([0, first, count, 0, first, count])
     expect(first).toBeGreaterThan(65_536)
   })
 
@@ -232,10 +204,8 @@ function describeWall(context: Context): void {
 
   it('answers as absent what a filter cannot look into', async () => {
     const [clone3, openat2] = [435, 437]
-    expect(await answers(`print(call(${clone3}, 0, 0)); print(call(${openat2}, 0, 0, 0, 0))`)).toEqual([
-      'ENOSYS',
-      'ENOSYS',
-    ])
+    const expected = context.isStrict ? [expect.stringMatching(/^(?:ENOSYS|EINVAL)$/u), 'EPERM'] : ['ENOSYS', 'ENOSYS']
+    expect(await answers(`print(call(${clone3}, 0, 0)); print(call(${openat2}, 0, 0, 0, 0))`)).toEqual(expected)
   })
 
   it('lets nobody make a namespace', async () => {
@@ -262,10 +232,10 @@ function describeWall(context: Context): void {
 
   it('never lets anybody type into a terminal, also not by a number with high bits', async () => {
     const ioctl = process.arch === 'x64' ? 16 : 29
-    const program = [0x54_12, 0x54_1c, 0x1_00_00_54_12, 0x54_01, 0x54_13]
+    const program = [0x54_12, 0x54_1c, 0x1_00_00_54_12, 0x54_1d, 0x54_23, 0x54_01, 0x54_13]
       .map((number) => `print(call(${ioctl}, os.open('/dev/null', 0), ${number}, 0))`)
       .join('\n')
-    expect(await answers(program)).toEqual(['EPERM', 'EPERM', 'EPERM', 'ENOTTY', 'ENOTTY'])
+    expect(await answers(program)).toEqual([...Array.from({ length: 5 }, () => 'EPERM'), 'ENOTTY', 'ENOTTY'])
   })
 
   it('never lets a set-uid or set-gid bit be set, by whatever call', async () => {
@@ -295,7 +265,25 @@ print(attempt(lambda: os.listdir('/run/guest')))
 print(attempt(lambda: os.open('/run/guest/control/guest.sock', 0)))
 print(attempt(lambda: open('/run/mine', 'w')), attempt(lambda: open('/dev/mine', 'w')))
 `)
-    expect(lines).toEqual(['EPERM EPERM', ...Array.from({ length: 7 }, () => 'EACCES'), 'EACCES EACCES'])
+    const [environ, fd] = context.isStrict ? ['ok', 'ok'] : ['EACCES', 'EACCES']
+    const denied = [environ, 'EACCES', fd, 'EACCES', 'EACCES', 'EACCES', 'EACCES']
+    expect(lines).toEqual(['EPERM EPERM', ...denied, 'EACCES EACCES'])
+  })
+
+  it('lets user code open no descriptor of the guest but /dev/null, and find nothing secret in its environment', async () => {
+    const lines = await answers(`
+opened, names = [], set()
+for pid in [p for p in os.listdir('/proc') if p.isdigit() and os.stat('/proc/' + p).st_uid == 0]:
+    try:
+        names |= {entry.split('=')[0] for entry in open(f'/proc/{pid}/environ').read().split(chr(0)) if entry}
+        for fd in os.listdir(f'/proc/{pid}/fd'):
+            if attempt(lambda: os.open(f'/proc/{pid}/fd/{fd}', os.O_RDWR | os.O_NONBLOCK)) == 'ok':
+                opened.append(os.path.basename(os.readlink(f'/proc/{pid}/fd/{fd}')))
+    except PermissionError:
+        pass
+print(sorted({name for name in opened if name != 'null' and not name.startswith('host:')}), sorted(names))
+`)
+    expect(lines).toEqual([context.isStrict ? "[] ['HOME', 'LANG', 'PATH', 'PWD']" : '[] []'])
   })
 
   it('keeps user code in its groups and under its limits', async () => {
@@ -320,11 +308,12 @@ print(attempt(lambda: open('/run/mine', 'w')), attempt(lambda: open('/dev/mine',
     const lines = await answers(`print(sorted(int(fd) for fd in os.listdir('/proc/self/fd')))`)
     expect(lines).toEqual(['[0, 1, 2, 3]'])
     const guest = await inside().probe.guest('sh', '-c', 'readlink /proc/1/fd/*')
-    expect(guest.stdout.trim().split('\n')).toEqual(['/dev/null', '/dev/null', '/dev/null'])
+    const descriptor = expect.stringMatching(context.isStrict ? /^host:\[\d+\]$/u : /^\/dev\/null$/u)
+    expect(guest.stdout.trim().split('\n')).toEqual([descriptor, descriptor, descriptor])
   })
 }
 
-function describeView(context: Context): void {
+function describeView(context: ConformanceContext): void {
   const inside = shared(context)
 
   it('sees its own processes only', async () => {
@@ -362,7 +351,8 @@ try:
 except socket.gaierror:
     print('no names')
 `)
-    expect(stdout.trim().split('\n')).toEqual(["['lo']", 'loopback', 'ENETUNREACH', 'ENETUNREACH', 'no names'])
+    const unreachable = context.isStrict ? 'EHOSTUNREACH' : 'ENETUNREACH'
+    expect(stdout.trim().split('\n')).toEqual(["['lo']", 'loopback', unreachable, unreachable, 'no names'])
   })
 
   it('shows no file of the host outside what is bound', async () => {
@@ -373,9 +363,11 @@ except socket.gaierror:
     ]
     for (const path of secrets) writeFileSync(path, 'secret', { mode: 0o644 })
     try {
-      const places = [...secrets, '/etc/shadow', '/etc/machine-id', '/sys', '/boot', '/run/airlock-uid-ranges']
-      const { stdout } = await inside().probe.user('sh', '-c', `ls -d ${places.join(' ')} 2>/dev/null; true`)
-      expect(stdout).toBe('')
+      const places = [...secrets, '/etc/shadow', '/etc/machine-id', '/boot', '/run/airlock-uid-ranges']
+      const { stdout } = await inside().probe.python(
+        `import os; print([at for at in ${JSON.stringify([...places, '/sys'])} if os.path.lexists(at)])`,
+      )
+      expect(stdout).toBe(context.isStrict ? "['/sys']\n" : '[]\n')
     } finally {
       for (const path of secrets) rmSync(path, { force: true })
     }
@@ -385,10 +377,11 @@ except socket.gaierror:
     const { stdout } = await inside().probe.user(
       'sh',
       '-c',
-      'ls /; for d in / /usr /etc /opt/airlock /home; do touch $d/x 2>/dev/null && echo $d; done; true',
+      'cd /; ls; for d in / /usr /etc /opt/airlock /home; do touch $d/x 2>/dev/null && echo $d; done; true',
     )
     const merged = ['bin', 'lib', 'lib32', 'lib64', 'libx32', 'sbin'].filter((dir) => existsSync(`/${dir}`))
     const own = ['dev', 'etc', 'grants', 'home', 'opt', 'proc', 'run', 'tmp', 'usr', 'var', 'workspace']
+    if (context.isStrict) own.push('sys')
     expect(stdout.trim().split('\n').sort()).toEqual([...merged, ...own].sort())
   })
 
@@ -400,10 +393,12 @@ except socket.gaierror:
       .map((line) => line.split(' '))
       .filter(([, at, type, options]) => options?.startsWith('rw') && type !== 'proc' && !at?.startsWith('/run/guest/'))
       // Devices, and what is hidden behind one.
-      .filter(([, at]) => !/^\/dev\/(?:null|zero|full|random|urandom|tty)$|^\/proc\//u.test(at ?? ''))
+      .filter(([, at]) => !/^\/dev\/(?:null|zero|full|random|urandom|tty)$|^\/proc\/|^\/sys$/u.test(at ?? ''))
     expect(writable.map(([, at]) => at).toSorted(byText)).toEqual(
       ['/dev', '/dev/pts', '/dev/shm', '/home/user', '/run', '/run/guest', '/run/steps', '/tmp', '/workspace'].sort(),
     )
+    // Its own kernel shows neither: there, no bit is heeded and no device can be made.
+    if (context.isStrict) return
     expect(writable.filter(([, , , options]) => !options?.split(',').includes('nosuid'))).toEqual([])
     const needNodev = writable.filter(([, at]) => at !== '/dev' && at !== '/dev/pts')
     expect(needNodev.filter(([, , , options]) => !options?.split(',').includes('nodev'))).toEqual([])
@@ -471,93 +466,12 @@ function presence(path: string): { skip?: true; meta?: { skipReason: string } } 
   return path.startsWith('/opt') || existsSync(path) ? {} : { skip: true, meta: { skipReason: `needs ${path}` } }
 }
 
-function describeLimits(context: Context): void {
-  it('answers a fork bomb with EAGAIN, and the guest lives', async () => {
-    const probe = await context.started({ pids: 32 })
-    const { stdout } = await probe.python(`
-import os, signal
-children = []
-try:
-    while True:
-        pid = os.fork()
-        if pid == 0:
-            signal.pause()
-        children.append(pid)
-except OSError as error:
-    print(error.errno, len(children))
-for pid in children:
-    os.kill(pid, 9)
-`)
-    expect(stdout).toBe('11 31\n')
-    expect((await probe.user('echo', 'alive')).stdout).toBe('alive\n')
-  })
-
-  it('kills what takes more memory than it may, and the guest lives', async () => {
-    const probe = await context.started({ memoryBytes: 64 * MIB })
-    const backend = await context.backend()
-    const hog = await probe.python('blocks = []\nwhile True: blocks.append(bytearray(1024 * 1024))')
-    expect({ exitCode: hog.exitCode, signal: hog.signal }).toEqual({ exitCode: null, signal: 'SIGKILL' })
-    expect((await backend.stats(probe.id))?.oomKills).toBe(1)
-    expect((await probe.user('echo', 'alive')).stdout).toBe('alive\n')
-  })
-
-  it('fills the disk to ENOSPC without an OOM kill', async () => {
-    const probe = await context.started({ memoryBytes: 64 * MIB, diskBytes: 160 * MIB })
-    const { stdout } = await probe.user(
-      'sh',
-      '-c',
-      'dd if=/dev/zero of=/workspace/full bs=1M 2>&1; stat -c %s /workspace/full',
-    )
-    expect(stdout).toContain('No space left on device')
-    const size = Number(stdout.trim().split('\n').at(-1))
-    expect(size).toBeGreaterThan(100 * MIB)
-    expect(size).toBeLessThan(160 * MIB)
-    expect((await (await context.backend()).stats(probe.id))?.oomKills).toBe(0)
-  })
-
-  it('fills /tmp and /dev/shm to ENOSPC without an OOM kill', async () => {
-    const probe = await context.started({ memoryBytes: 64 * MIB })
-    const { stdout } = await probe.user(
-      'sh',
-      '-c',
-      'for d in /tmp /dev/shm; do dd if=/dev/zero of=$d/full bs=1M 2>&1; done',
-    )
-    expect(stdout.match(/No space left on device/gu)).toHaveLength(2)
-    expect((await (await context.backend()).stats(probe.id))?.oomKills).toBe(0)
-  })
-
-  it('holds user code to its share of the processor', async () => {
-    const probe = await context.started({ cpus: 0.1 })
-    const { stdout } = await probe.python(`
-import time
-start, used = time.monotonic(), time.process_time()
-while time.monotonic() - start < 1: pass
-print(time.process_time() - used < 0.5 * (time.monotonic() - start))
-`)
-    expect(stdout).toBe('True\n')
-  })
-
-  it('bounds the number of files', async () => {
-    const probe = await context.started({ diskBytes: 16 * MIB })
-    const { stdout } = await probe.python(`
-import itertools
-for n in itertools.count():
-    try:
-        open(f'/workspace/{n}', 'w')
-    except OSError as error:
-        print(error.errno)
-        break
-`)
-    expect(stdout).toBe('28\n')
-  })
-}
-
-function describeLife(context: Context): void {
+function describeLife(context: ConformanceContext): void {
   it('tells from outside what a sandbox uses', async () => {
     const probe = await context.started()
     const stats = await (await context.backend()).stats(probe.id)
     expect(stats).toEqual({
-      processes: 2,
+      processes: context.isStrict ? expect.any(Number) : 2,
       memoryBytes: expect.any(Number),
       memoryPeakBytes: expect.any(Number),
       cpuMs: expect.any(Number),
@@ -569,8 +483,9 @@ function describeLife(context: Context): void {
   it('stops every process where it stands, and lets it go on', async () => {
     const probe = await context.started()
     const backend = await context.backend()
+    const idle = (await backend.stats(probe.id))?.cpuMs ?? 0
     await probe.begin('sh', '-c', 'while :; do :; done')
-    await waitFor(async () => ((await backend.stats(probe.id))?.processes === 3 ? true : undefined), soon())
+    await waitFor(async () => (((await backend.stats(probe.id))?.cpuMs ?? 0) > idle + 300 ? true : undefined), soon())
     await backend.freeze(probe.id)
     const before = await backend.stats(probe.id)
     await sleep(50)
@@ -578,6 +493,31 @@ function describeLife(context: Context): void {
     const answer = probe.user('echo', 'thawed')
     await backend.thaw(probe.id)
     expect((await answer).stdout).toBe('thawed\n')
+  })
+
+  it('keeps what is frozen: its memory is counted, it is found, and to freeze and thaw it again does no harm', async () => {
+    const probe = await context.started()
+    const backend = await context.backend()
+    const before = await backend.adopt(probe.id)
+    expect(await backend.isFrozen(probe.id)).toBe(false)
+    await backend.freeze(probe.id)
+    await backend.freeze(probe.id)
+    expect(await backend.isFrozen(probe.id)).toBe(true)
+    const frozen = await backend.stats(probe.id)
+    expect(frozen?.memoryBytes ?? 0).toBeGreaterThan(0)
+    expect(frozen?.processes ?? 0).toBeGreaterThan(0)
+    expect(await backend.adopt(probe.id)).toEqual(before)
+    await backend.thaw(probe.id)
+    await backend.thaw(probe.id)
+    expect(await backend.isFrozen(probe.id)).toBe(false)
+    expect((await probe.user('echo', 'thawed')).stdout).toBe('thawed\n')
+  })
+
+  it('has nothing to freeze where there is no sandbox', async () => {
+    const backend = await context.backend()
+    await backend.freeze('sbx_unknown')
+    await backend.thaw('sbx_unknown')
+    expect(await backend.isFrozen('sbx_unknown')).toBe(false)
   })
 
   it('leaves nothing when it stops, and may be asked again', async () => {
@@ -652,7 +592,7 @@ function describeLife(context: Context): void {
     const backend = await context.backend()
     const probes = [context.probe(), context.probe(), context.probe(), context.probe()]
     const running = await Promise.all(probes.map(async (probe) => await probe.start(backend)))
-    expect(new Set(running.map(({ isolation }) => isolation.uidRange.first)).size).toBe(4)
+    if (!context.isStrict) expect(new Set(running.map(({ isolation }) => isolation.uidRange.first)).size).toBe(4)
     const answers = await Promise.all(probes.map(async (probe) => await probe.user('echo', probe.id)))
     expect(answers.map(({ stdout }) => stdout.trim())).toEqual(probes.map(({ id }) => id))
   })
@@ -660,13 +600,14 @@ function describeLife(context: Context): void {
   it('keeps one sandbox out of another sandbox files', async () => {
     const [one, other] = await Promise.all([context.started(), context.started()])
     await one.user('sh', '-c', 'echo secret >/workspace/secret; echo secret >/tmp/secret')
-    expect((await other.user('sh', '-c', 'ls /workspace /tmp')).stdout).toBe('/tmp:\n\n/workspace:\n')
+    const listed = await other.python('import os; print(os.listdir("/workspace"), os.listdir("/tmp"))')
+    expect(listed.stdout).toBe('[] []\n')
   })
 }
 
-function describeFailure(context: Context): void {
+function describeFailure(context: ConformanceContext): void {
   it('refuses a tier that it does not have, and starts nothing', async () => {
-    const backend = await context.backend()
+    const backend = await context.host.makeStandardOnly()
     const probe = context.probe()
     const strict = backend.start({ ...probe.spec, tier: 'strict' }, AbortSignal.timeout(5000))
     await expect(strict).rejects.toMatchObject({ code: 'isolation_unavailable' })
@@ -743,7 +684,7 @@ function cutOffAt(point: FailpointName): { failpoint: Failpoint; reached: Promis
   return { failpoint, reached: reached.promise }
 }
 
-async function expectReaped(context: Context, probe: Probe): Promise<void> {
+async function expectReaped(context: ConformanceContext, probe: Probe): Promise<void> {
   const next = await context.host.make()
   expect(context.host.leftovers(probe.id)).not.toEqual([])
   expect(await next.reap(new Set())).toContain(probe.id)
@@ -753,10 +694,6 @@ async function expectReaped(context: Context, probe: Probe): Promise<void> {
 /** Names as `ls` and we sort them. */
 function byText(a = '', b = ''): number {
   return a < b ? -1 : Number(a > b)
-}
-
-function soon(): { signal: AbortSignal; everyMs: number } {
-  return { signal: AbortSignal.timeout(10_000), everyMs: 5 }
 }
 
 function facts(status: string): Readonly<Record<string, string>> {

@@ -7,6 +7,7 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addAbortSignal } from 'node:stream'
+import type { SandboxSpec } from './backend.ts'
 import { createOciBackend } from './backends/oci/oci-backend.ts'
 
 export interface SandboxTrial {
@@ -22,7 +23,10 @@ const CHANNEL = 1
  * Starts a whole sandbox in a state directory of its own, lets the guest run `true` in it and ends it. Returns what it ran
  * on and how long the start took; throws what went wrong. Leaves nothing behind.
  */
-export async function trySandbox(trial: SandboxTrial): Promise<{ readonly runtime: string; readonly startMs: number }> {
+export async function trySandbox(
+  trial: SandboxTrial,
+  tier: SandboxSpec['tier'] = 'standard',
+): Promise<{ readonly runtime: string; readonly startMs: number }> {
   const root = await mkdtemp(join(tmpdir(), 'airlock-doctor-'))
   const controlDir = join(root, 'control')
   const backend = await createOciBackend({
@@ -41,11 +45,16 @@ export async function trySandbox(trial: SandboxTrial): Promise<{ readonly runtim
     const signal = AbortSignal.timeout(LIMIT_MS)
     const before = performance.now()
     const guest = once(server, 'connection', { signal })
-    await backend.start({ id, limits: LIMITS, image: 'host', tier: 'standard', controlDir, mounts: [] }, signal)
+    // A start that fails is told by itself.
+    guest.catch(() => undefined)
+    const { isolation } = await backend.start(
+      { id, limits: LIMITS, image: 'host', tier, controlDir, mounts: [], doors: [] },
+      signal,
+    )
     const socket: Socket = (await guest)[0]
     const startMs = Math.round(performance.now() - before)
     await runTrue(socket, signal)
-    return { runtime: backend.runtime, startMs }
+    return { runtime: isolation.runtime, startMs }
   } finally {
     await backend.stop(id)
     server.close()

@@ -17,7 +17,7 @@ const NAMES = [
   'id-mapped mounts',
   'overlay',
   'loop images',
-].concat(['crun', 'runc', 'runsc', 'python', 'node', 'sandbox'])
+].concat(['crun', 'runc', 'runsc', 'python', 'node', 'strict sandbox', 'sandbox'])
 
 describe('runChecks', () => {
   afterEach(() => void vi.unstubAllEnvs())

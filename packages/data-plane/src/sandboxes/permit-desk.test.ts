@@ -76,7 +76,7 @@ function somePermit(): Permit {
     mounts: [],
     doors: [],
     conditions: {},
-    policyVersion: null,
+    policyVersion: 'builtin@1',
     reservation: 'rsv_1',
     expiresAt: NOW + 60_000,
     endsAt: NOW + 3_600_000,

@@ -1,8 +1,11 @@
 import type { AuditSink } from '@airlock/audit'
 import {
   AirlockError,
+  doorEnv,
   type Failpoint,
   type FoundPath,
+  type FreezeRequest,
+  type FrozenSandboxes,
   isAirlockError,
   type LookAtPathRequest,
   type NodeCommand,
@@ -10,6 +13,7 @@ import {
   type NodeSandbox,
   type NodeSession,
   type NodeSessionSpec,
+  type NodeStepSpec,
   type NodeUsages,
   type Permit,
   type StartedSandbox,
@@ -21,6 +25,9 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import { GuestLink } from '../session/guest-link.ts'
+import type { DoorDirectories } from './door-directories.ts'
+import { freezeAll } from './freeze-all.ts'
+import { isInScope, PermitBans } from './permit-bans.ts'
 import type { PermitDesk } from './permit-desk.ts'
 import { throwOnWeakIsolation } from './required-isolation.ts'
 import { readState, type SandboxState, writeState } from './state-file.ts'
@@ -31,6 +38,7 @@ const WATCH_EVERY_MS = 500
 export interface SandboxesOptions {
   readonly backend: IsolationBackend
   readonly permits: PermitDesk
+  readonly doors: DoorDirectories
   readonly audit: AuditSink
   readonly clock: Clock
   readonly log: Log
@@ -49,6 +57,9 @@ interface Entry {
   /** What it stands on, once it does. */
   image: string | null
   lostReason: NodeSandbox['lostReason']
+  /** Since when it is paused, and how long it was before that. */
+  pausedAt: number | null
+  sleptMs: number
 }
 
 /** The sandboxes of this node: each start and stop goes through here, one after another for one sandbox. */
@@ -57,9 +68,11 @@ export class Sandboxes {
   readonly #entries = new Map<string, Entry>()
   readonly #turns = new KeyedLock()
   readonly #watch: NodeJS.Timeout
+  readonly #bans: PermitBans
 
   constructor(options: SandboxesOptions) {
     this.#options = options
+    this.#bans = new PermitBans(options.clock)
     this.#watch = setInterval(() => void this.#look(), WATCH_EVERY_MS)
   }
 
@@ -93,6 +106,7 @@ export class Sandboxes {
       const stats = await backend.stats(id)
       await backend.stop(id)
       await entry?.link.close()
+      await this.#options.doors.remove(id)
       await rm(this.#runtimeDir(id), { recursive: true, force: true })
       this.#entries.delete(id)
       const usage = stats ? { cpuMs: stats.cpuMs, memoryPeakBytes: stats.memoryPeakBytes } : null
@@ -102,9 +116,63 @@ export class Sandboxes {
     })
   }
 
+  /** Its processes stand still when this resolves, and their deadlines with them. Idempotent; outlives this process. */
+  async pause(id: string): Promise<void> {
+    const { backend, clock, failpoint } = this.#options
+    if (!backend.capabilities.pause) throw new AirlockError('isolation_unavailable', 'This node cannot pause.')
+    await this.#turns.run(id, async () => {
+      const entry = this.#living(id)
+      if (entry.state === 'paused') return
+      entry.link.hold()
+      try {
+        await backend.freeze(id)
+      } catch (error) {
+        await backend.thaw(id)
+        entry.link.release(0, entry.sleptMs)
+        throw error
+      }
+      entry.state = 'paused'
+      entry.pausedAt = clock.now()
+      await failpoint('pause.frozen')
+      await this.#savePause(id, entry)
+    })
+  }
+
+  /** Idempotent. The guest hears how long it slept before it wakes. */
+  async resume(id: string): Promise<void> {
+    const { backend, clock } = this.#options
+    await this.#turns.run(id, async () => {
+      const entry = this.#living(id)
+      if (entry.state === 'running') return
+      const pausedMs = Math.max(0, clock.now() - (entry.pausedAt ?? clock.now()))
+      entry.sleptMs += pausedMs
+      entry.pausedAt = null
+      entry.link.release(pausedMs, entry.sleptMs)
+      await backend.thaw(id)
+      entry.state = 'running'
+      await this.#savePause(id, entry)
+    })
+  }
+
+  /**
+   * For a kill: everything in scope stands still, and permits signed before are worthless. What is being started is only named:
+   * no code of users runs there yet, and a launcher that stands still could not be broken off.
+   */
+  async freeze(scope: FreezeRequest): Promise<FrozenSandboxes> {
+    const { backend, log } = this.#options
+    this.#bans.add(scope)
+    const inScope = [...this.#entries].filter(([, { permit }]) => isInScope(scope, permit))
+    const isStarting = ([, { state }]: (typeof inScope)[number]) => state === 'starting'
+    const standing = inScope.filter((one) => !isStarting(one)).map(([id]) => id)
+    const starting = inScope.filter(isStarting).map(([id]) => ({ id, frozenMs: null, processes: null }))
+    return { sandboxes: [...(await freezeAll(backend, standing, log)), ...starting] }
+  }
+
   list(): readonly NodeSandbox[] {
     return [...this.#entries].map(([id, entry]) => ({
       id,
+      tenant: entry.permit.tenant,
+      agent: entry.permit.agent,
       state: entry.state,
       lostReason: entry.lostReason,
       runningCommands: entry.link.runningCount,
@@ -117,7 +185,7 @@ export class Sandboxes {
 
   /** What running sandboxes have used so far, read outside; null where that cannot be told. */
   async usages(): Promise<NodeUsages['usages']> {
-    const running = [...this.#entries].filter(([, entry]) => entry.state === 'running')
+    const running = [...this.#entries].filter(([, entry]) => isLiving(entry))
     return Promise.all(
       running.map(async ([id]) => ({ id, cpuMs: (await this.#options.backend.stats(id))?.cpuMs ?? null })),
     )
@@ -133,19 +201,31 @@ export class Sandboxes {
     const entry = this.#entries.get(id)
     if (!entry) throw new AirlockError('sandbox_not_found')
     if (entry.state === 'lost') throw new AirlockError('guest_lost')
+    if (entry.state === 'paused') throw new AirlockError('sandbox_paused')
     if (entry.state !== 'running') throw new AirlockError('sandbox_not_active')
     return entry.link
   }
 
+  /** The way to what a sandbox has said so far, also while it is paused. */
+  said(id: string): GuestLink {
+    const entry = this.#entries.get(id)
+    return entry?.state === 'paused' ? entry.link : this.link(id)
+  }
+
   /** Runs a command with the environment that was given to the sandbox under its own. */
   async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
-    const env = { ...this.#entries.get(id)?.permit.env, ...spec.env }
-    return this.link(id).run({ ...spec, env })
+    const env = this.#env(id, spec.env)
+    return this.link(id).run({ ...spec, env, timeoutMs: this.#timeout(id, spec) })
+  }
+
+  /** Gives code to an interpreter. */
+  async step(id: string, session: string, spec: NodeStepSpec): Promise<NodeCommand> {
+    return this.link(id).step(session, { ...spec, timeoutMs: this.#timeout(id, spec) })
   }
 
   /** Starts an interpreter with the same environment under its own. */
   async openSession(id: string, spec: NodeSessionSpec): Promise<NodeSession> {
-    const env = { ...this.#entries.get(id)?.permit.env, ...spec.env }
+    const env = this.#env(id, spec.env)
     return this.link(id).openSession({ ...spec, env })
   }
 
@@ -164,6 +244,7 @@ export class Sandboxes {
       log.warn('removed the remains of a sandbox', { sandbox: id })
       audit.note({ tenant: 'system', actor: 'system', sandbox: id, point: 'isolation.reap', status: 'done' })
     }
+    await this.#options.doors.removeAllBut(new Set(this.#entries.keys()))
     for (const id of await readdir(join(runtimeDir, 'sandboxes')).catch(() => []))
       if (!this.#entries.has(id)) await rm(this.#runtimeDir(id), { recursive: true, force: true })
   }
@@ -177,6 +258,7 @@ export class Sandboxes {
   async #redeem(token: string): Promise<Permit> {
     try {
       const permit = await this.#options.permits.redeem(token)
+      if (this.#bans.covers(permit)) throw new AirlockError('permit_rejected', 'The permit is from before a kill.')
       this.#assertCurrent(permit)
       return permit
     } catch (cause) {
@@ -215,6 +297,8 @@ export class Sandboxes {
       state: 'starting',
       image: null,
       lostReason: null,
+      pausedAt: null,
+      sleptMs: 0,
     }
     this.#entries.set(id, entry)
     return { id, entry }
@@ -227,17 +311,19 @@ export class Sandboxes {
     const signal = deadline(START_LIMIT_MS, entry.starting.signal)
     await failpoint('create.permit-claimed')
     undo.add('directories', () => rm(this.#runtimeDir(id), { recursive: true, force: true }))
+    undo.add('doors', () => this.#options.doors.remove(id))
     undo.add('sandbox', () => backend.stop(id))
     undo.add('link', () => link.close())
     await mkdir(this.#stateDir(id), { recursive: true, mode: 0o700 })
-    await writeState(this.#stateDir(id), { permit, bootId, isolation: null, image: null })
+    await writeState(this.#stateDir(id), { permit, bootId, isolation: null, image: null, ...AWAKE })
     await failpoint('create.state-written')
     await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
     await link.listen()
     const { limits, tier, mounts } = permit
-    const spec = { id, limits, image: permit.image, tier, mounts, controlDir: this.#controlDir(id) }
+    const doors = await this.#options.doors.make(id, permit.doors)
+    const spec = { id, limits, image: permit.image, tier, mounts, doors, controlDir: this.#controlDir(id) }
     const { isolation, image } = await backend.start(spec, signal)
-    throwOnWeakIsolation(isolation)
+    throwOnWeakIsolation(isolation, tier)
     await this.#waitForGuest(id, link, signal)
     await failpoint('create.guest-attached')
     const what = {
@@ -248,7 +334,7 @@ export class Sandboxes {
     } as const
     // Both must be on disk before anybody is told; neither needs the other.
     await Promise.all([
-      writeState(this.#stateDir(id), { permit, bootId, isolation, image }),
+      writeState(this.#stateDir(id), { permit, bootId, isolation, image, ...AWAKE }),
       audit.require({ ...who(entry), ...what }),
     ])
     entry.state = 'running'
@@ -276,21 +362,49 @@ export class Sandboxes {
   }
 
   async #adoptOne(id: string, state: SandboxState): Promise<void> {
-    const { backend, bootId } = this.#options
+    const { backend, bootId, clock } = this.#options
     const link = this.#newLink(id)
+    // We may have died between stopping it and writing that down: it is left as it stands, and the control plane knows why.
+    const pausedAt = state.pausedAt ?? ((await backend.isFrozen(id)) ? clock.now() : null)
     const entry: Entry = {
       permit: state.permit,
       link,
       starting: new AbortController(),
-      state: 'running',
+      state: pausedAt === null ? 'running' : 'paused',
       image: state.image,
       lostReason: null,
+      pausedAt,
+      sleptMs: state.sleptMs,
     }
     this.#entries.set(id, entry)
     if (state.bootId !== bootId) return lose(entry, 'host_restarted')
     if (!(await backend.adopt(id))) return lose(entry, 'guest_lost')
+    link.saySlept(state.sleptMs)
+    if (entry.state === 'paused') {
+      // The same with waking it: then nobody was told that it goes on.
+      link.hold()
+      await backend.freeze(id)
+    }
     await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
     await link.listen()
+  }
+
+  #living(id: string): Entry {
+    const entry = this.#entries.get(id)
+    if (!entry) throw new AirlockError('sandbox_not_found')
+    if (entry.state === 'lost') throw new AirlockError('guest_lost')
+    if (!isLiving(entry)) throw new AirlockError('sandbox_not_active')
+    return entry
+  }
+
+  /** What our disk cannot take is not worth waking it for: the control plane knows, and says it again after a restart. */
+  async #savePause(id: string, { pausedAt, sleptMs }: Entry): Promise<void> {
+    try {
+      const state = await readState(this.#stateDir(id))
+      if (state) await writeState(this.#stateDir(id), { ...state, pausedAt, sleptMs })
+    } catch (error) {
+      this.#options.log.error('whether a sandbox is paused was not saved', { sandbox: id, error })
+    }
   }
 
   #newLink(id: string): GuestLink {
@@ -313,22 +427,33 @@ export class Sandboxes {
   /** Notices deaths, and ends what has outlived its permit even when no control plane is left to ask for it. */
   async #look(): Promise<void> {
     for (const [id, entry] of this.#entries) {
-      if (entry.state !== 'running') continue
+      if (!isLiving(entry)) continue
       if (this.#options.clock.now() >= entry.permit.endsAt) void this.#endFromOutside(id, 'max_lifetime')
-      else if (!(await this.#options.backend.adopt(id)) && entry.state === 'running') lose(entry, 'guest_lost')
+      else if (!(await this.#options.backend.adopt(id)) && isLiving(entry)) lose(entry, 'guest_lost')
     }
   }
 
   /** Kills it now; the entry stays, `lost`, until the control plane has seen why and ends it. */
   async #endFromOutside(id: string, reason: 'guest_lost' | 'max_lifetime'): Promise<void> {
     const entry = this.#entries.get(id)
-    if (!entry || entry.state !== 'running') return
+    if (!entry || !isLiving(entry)) return
     lose(entry, reason)
     await this.#turns
       .run(id, () => this.#options.backend.stop(id))
       .catch((error: unknown) => {
         this.#options.log.error('a sandbox would not die', { sandbox: id, error })
       })
+  }
+
+  /** What the caller gives over what the sandbox was given; who it is and where its door is, nobody changes. */
+  /** What the permit bounds is bounded here again. */
+  #timeout(id: string, { timeoutMs }: { readonly timeoutMs: number }): number {
+    return Math.min(timeoutMs, this.#entries.get(id)?.permit.conditions.maxTimeoutMs ?? timeoutMs)
+  }
+
+  #env(id: string, given: Permit['env']): Permit['env'] {
+    const permit = this.#entries.get(id)?.permit
+    return permit ? { ...permit.env, ...given, ...doorEnv(permit) } : given
   }
 
   #stateDir(id: string): string {
@@ -342,6 +467,12 @@ export class Sandboxes {
   #controlDir(id: string): string {
     return join(this.#runtimeDir(id), 'control')
   }
+}
+
+const AWAKE = { pausedAt: null, sleptMs: 0 } as const
+
+function isLiving({ state }: Entry): boolean {
+  return state === 'running' || state === 'paused'
 }
 
 function lose(entry: Entry, reason: NonNullable<Entry['lostReason']>): void {

@@ -13,7 +13,10 @@ const sandboxState = z.strictObject({
     node: permit.shape.node.default('unknown'),
     doors: permit.shape.doors.default([]),
     conditions: permit.shape.conditions.default({}),
-    policyVersion: permit.shape.policyVersion.default(null),
+    policyVersion: permit.shape.policyVersion
+      .nullable()
+      .default(null)
+      .transform((known) => known ?? 'none'),
     reservation: permit.shape.reservation.default('rsv_0'),
   }),
   bootId: z.string(),
@@ -21,6 +24,9 @@ const sandboxState = z.strictObject({
   isolation: effectiveIsolation.nullable(),
   /** What it stands on, once it does. */
   image: z.string().nullable().default(null),
+  /** Since when it is paused, by the clock of the host, and how long it was before that. */
+  pausedAt: z.number().nullable().default(null),
+  sleptMs: z.number().default(0),
 })
 export type SandboxState = z.infer<typeof sandboxState>
 

@@ -2,10 +2,11 @@ import {
   AirlockError,
   type DataPlaneHealth,
   fileOperation,
+  freezeRequest,
   lookAtPathRequest,
   nodeCommandSpec,
   nodeSessionSpec,
-  nodeStepSpec,
+  nodeToken,
   signalRequest,
   startSandboxRequest,
 } from '@airlock/contract'
@@ -17,10 +18,12 @@ export type Handler = (call: Call) => Promise<Answer>
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): ReadonlyMap<string, Handler> {
   const link = (call: Call) => sandboxes.link(param(call, 'id'))
+  const said = (call: Call) => sandboxes.said(param(call, 'id'))
   const done: Answer = { json: {} }
   return new Map<string, Handler>([
     ['GET /health', async () => ({ json: health })],
     ...hostRoutes(sandboxes),
+    ...doorRoutes(sandboxes),
     ['GET /usage', async () => ({ json: { usages: await sandboxes.usages() } })],
     ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
     [
@@ -28,23 +31,19 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
       async (call) => ({ json: await sandboxes.start((await readJson(call, startSandboxRequest)).permit) }),
     ],
     ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stop(param(call, 'id')) })],
-    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: link(call).list() } })],
+    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).list() } })],
     [
       'POST /sandboxes/:id/commands',
-      async (call) => {
-        const command = await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec))
-        if (call.query.get('follow') !== 'true') return { json: command }
-        return { bytes: link(call).output(command.id, { from: 0, signal: call.signal }) }
-      },
+      async (call) => ({ json: await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
     ],
-    ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: link(call).get(param(call, 'command')) })],
+    ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: said(call).get(param(call, 'command')) })],
     [
       'GET /sandboxes/:id/commands/:command/wait',
-      async (call) => ({ json: await link(call).wait(param(call, 'command'), call.signal) }),
+      async (call) => ({ json: await said(call).wait(param(call, 'command'), call.signal) }),
     ],
     [
       'GET /sandboxes/:id/commands/:command/output',
-      async (call) => ({ bytes: link(call).output(param(call, 'command'), outputAsked(call)) }),
+      async (call) => ({ bytes: said(call).output(param(call, 'command'), outputAsked(call)) }),
     ],
     [
       'POST /sandboxes/:id/commands/:command/signal',
@@ -60,6 +59,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
         return done
       },
     ],
+    ...pauseRoutes(sandboxes),
     ...sessionRoutes(sandboxes),
     ['GET /sandboxes/:id/files', async (call) => link(call).readFile(queried(call, 'path'), call.signal)],
     [
@@ -76,12 +76,44 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
   ])
 }
 
+function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  return [
+    [
+      'PUT /sandboxes/:id/token',
+      async (call) => {
+        await sandboxes.link(param(call, 'id')).giveToken(await readJson(call, nodeToken))
+        return { json: {} }
+      },
+    ],
+  ]
+}
+
 function hostRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
   return [
     [
       'POST /paths/look',
       async (call) => ({ json: await sandboxes.lookAtPath(await readJson(call, lookAtPathRequest)) }),
     ],
+  ]
+}
+
+function pauseRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  return [
+    [
+      'POST /sandboxes/:id/pause',
+      async (call) => {
+        await sandboxes.pause(param(call, 'id'))
+        return { json: {} }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/resume',
+      async (call) => {
+        await sandboxes.resume(param(call, 'id'))
+        return { json: {} }
+      },
+    ],
+    ['POST /freeze', async (call) => ({ json: await sandboxes.freeze(await readJson(call, freezeRequest)) })],
   ]
 }
 
@@ -110,15 +142,6 @@ function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
       async (call) => {
         await link(call).closeSession(session(call))
         return { json: {} }
-      },
-    ],
-    [
-      'POST /sandboxes/:id/sessions/:session/steps',
-      async (call) => {
-        const guest = link(call)
-        const step = await guest.step(session(call), await readJson(call, nodeStepSpec))
-        if (call.query.get('follow') !== 'true') return { json: step }
-        return { bytes: guest.output(step.id, { from: 0, signal: call.signal }) }
       },
     ],
   ]

@@ -1,9 +1,11 @@
-import { AirlockError, type DataPlaneHealth } from '@airlock/contract'
+import { AirlockError, type DataPlaneHealth, FOLLOW_PROTOCOL } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
+import { serveFollowed } from './follow.ts'
 import { send, sendError } from './http.ts'
 import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler } from './routes.ts'
@@ -26,14 +28,27 @@ export async function listen(options: ListenOptions): Promise<() => Promise<void
       if (!response.destroyed) sendError(response, error, options.log)
     })
   })
+  const followed = new Set<Duplex>()
+  server.on('upgrade', (request, socket) => {
+    followed.add(socket)
+    socket.on('close', () => followed.delete(socket))
+    upgrade(request, socket, options)
+  })
   await rm(options.socket, { force: true })
   await bind(server, options.socket)
   if (options.socketUid !== null) await chown(options.socket, options.socketUid, options.socketUid)
   return async () => {
     server.close()
     server.closeAllConnections()
+    for (const socket of followed) socket.destroy()
     await options.sandboxes.close()
   }
+}
+
+function upgrade(request: IncomingMessage, socket: Duplex, options: ListenOptions): void {
+  if (request.headers.upgrade !== FOLLOW_PROTOCOL) return void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${FOLLOW_PROTOCOL}\r\n\r\n`)
+  serveFollowed(socket, options)
 }
 
 /** The socket is born closed to everybody (umask), so there is no moment in which another could connect. */

@@ -4,7 +4,7 @@ import { KeyedLock } from '@airlock/std'
 import type { DataFrame } from './guest-connection.ts'
 import { Notice } from './notice.ts'
 import type { SendWindow } from './send-window.ts'
-import type { CommandMeta, GroupUsage, Output, Spool, SpooledCommand } from './spool.ts'
+import { type CommandMeta, type GroupUsage, HELD_BYTES, type Output, type Spool, type SpooledCommand } from './spool.ts'
 
 /** What the host knows of one command or step. It believes the guest about exit and output, within the bounds of the caller. */
 export class CommandRecord {
@@ -75,7 +75,7 @@ export class CommandRecord {
     return this.#received
   }
 
-  /** The length of the output file that readers may rely on. */
+  /** The length of the entries that readers may rely on. */
   get fileBytes(): number {
     return this.#fileBytes
   }
@@ -98,7 +98,7 @@ export class CommandRecord {
     this.#keep(frame.stream, fresh.subarray(0, Math.max(0, room)))
   }
 
-  /** Appends what was staged. Returns the offset to acknowledge, if any. */
+  /** Keeps what was staged. Returns the offset to acknowledge, if any: what is little is left with the guest, too. */
   async flush(spool: Spool): Promise<number | undefined> {
     if (!this.#owesAck) return undefined
     const staged = this.#staged
@@ -106,14 +106,30 @@ export class CommandRecord {
     this.#owesAck = false
     this.#staged = []
     this.#stagedBytes = 0
-    if (staged.length > 0) await this.#append(spool, staged, stagedBytes)
+    if (spool.heldOf(this.id) && this.#received <= HELD_BYTES) {
+      this.#fileBytes += spool.hold(this.id, staged)
+      this.#stored += stagedBytes
+      this.changed.notify()
+      return undefined
+    }
+    if (staged.length > 0 || spool.heldOf(this.id)) await this.#append(spool, staged, stagedBytes)
     this.changed.notify()
     return this.#received
+  }
+
+  /** The guest is about to be told what we have, and will keep it no longer. */
+  async settle(spool: Spool): Promise<void> {
+    if (spool.heldOf(this.id)?.length) await this.#append(spool, [], 0)
   }
 
   /** The step's turn has come: its time and its use count from here. */
   begin(startedAt: number, before: GroupUsage | null): void {
     this.#meta = { ...this.#meta, before, command: { ...this.#meta.command, startedAt } }
+  }
+
+  /** It was not running for so long. */
+  extend(ms: number): void {
+    this.#meta = { ...this.#meta, timeoutMs: this.#meta.timeoutMs + ms }
   }
 
   exited(end: GuestCommandEnd, endedAt: number, usage: ResourceUsage | null): void {

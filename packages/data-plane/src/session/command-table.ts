@@ -48,6 +48,7 @@ export class CommandTable {
   /** What has, oldest first, by session; commands are nobody's. */
   readonly #ended = new Map<string | undefined, CommandRecord[]>()
   #lastChannel = 0
+  #isHeld = false
 
   constructor(options: CommandTableOptions) {
     this.#options = options
@@ -93,7 +94,7 @@ export class CommandTable {
     this.#add(record)
     try {
       if (spec.session !== undefined) await this.#nextTurn(spec.session)
-      await this.spool.save(record.meta)
+      this.spool.save(record.meta)
     } catch (error) {
       await this.drop(record)
       throw error
@@ -112,7 +113,7 @@ export class CommandTable {
     this.#records.delete(record.id)
     this.#byChannel.delete(record.channel)
     this.#clearOverdue(record.id)
-    await this.spool.remove(record.id)
+    this.spool.remove(record.id)
     if (record.session !== undefined && !record.isComplete) await this.#nextTurn(record.session)
   }
 
@@ -125,6 +126,7 @@ export class CommandTable {
       record.lost(this.#options.clock.now())
       await this.#finish(record)
     }
+    for (const record of this.#unended) await record.settle(this.spool)
     return this.records.map(({ channel, received: offset }) => ({ channel, offset }))
   }
 
@@ -159,6 +161,24 @@ export class CommandTable {
     else throw new FrameError(`${message.type} of a command`)
   }
 
+  /** The sandbox is paused: nothing is overdue until `release`. */
+  hold(): void {
+    this.#isHeld = true
+    for (const id of this.#overdue.keys()) this.#clearOverdue(id)
+  }
+
+  /** Everything that runs gets the time back. */
+  release(pausedMs: number): void {
+    this.#isHeld = false
+    for (const record of this.#unended) {
+      // The time of a step that waits for its turn does not run yet.
+      if (record.session !== undefined && record.before === undefined) continue
+      record.extend(Math.ceil(pausedMs))
+      this.#watchOverdue(record)
+      this.#save(record)
+    }
+  }
+
   interrupted(): void {
     for (const record of this.records) record.stdin.interrupt()
   }
@@ -168,6 +188,7 @@ export class CommandTable {
       record.abandon(error)
       this.#clearOverdue(record.id)
     }
+    this.spool.close()
   }
 
   async #exited(record: CommandRecord, { end }: Extract<ChannelMessage, { type: 'exited' }>): Promise<void> {
@@ -190,7 +211,7 @@ export class CommandTable {
 
   async #finish(record: CommandRecord): Promise<void> {
     this.#clearOverdue(record.id)
-    await this.#save(record)
+    this.#save(record)
     const ended = this.#retire(record)
     if (record.session !== undefined) await this.#nextTurn(record.session)
     const kept = record.session === undefined ? BOUNDS.endedCommands : BOUNDS.endedSteps
@@ -244,9 +265,9 @@ export class CommandTable {
   }
 
   /** The end of a command is true even when our disk is full; after a restart the guest says it again. */
-  async #save(record: CommandRecord): Promise<void> {
+  #save(record: CommandRecord): void {
     try {
-      await this.spool.save(record.meta)
+      this.spool.save(record.meta)
     } catch (error) {
       this.#options.log.error('the state of a command was not saved', { command: record.id, error })
     }
@@ -287,6 +308,7 @@ export class CommandTable {
   }
 
   #watchOverdue(record: CommandRecord): void {
+    if (this.#isHeld) return
     const graceMs = record.session === undefined ? OVERDUE_MS : STEP_OVERDUE_MS
     const waitMs = Math.max(0, record.deadlineMs + graceMs - this.#options.clock.now())
     this.#overdue.set(record.id, setTimeout(() => this.#options.onOverdue(record.id), waitMs).unref())

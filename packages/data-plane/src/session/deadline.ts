@@ -1,5 +1,4 @@
 import { AirlockError } from '@airlock/contract'
-import { deadline } from '@airlock/std'
 
 /** How long a guest may keep us waiting for any one thing. */
 export const ANSWER_MS = 30_000
@@ -10,11 +9,19 @@ export async function withinDeadline<T>(
   options: { readonly ms: number | undefined; readonly signal?: AbortSignal | undefined },
 ): Promise<T> {
   if (options.ms === undefined) return await work(options.signal)
-  const limit = deadline(options.ms, options.signal)
+  const limit = new AbortController()
+  // Not a signal of its own that aborts after a time: it would go on when nobody waits any more.
+  const late = setTimeout(
+    () => limit.abort(new AirlockError('timeout', 'the sandbox did not answer in time')),
+    options.ms,
+  )
+  const leave = () => limit.abort(options.signal?.reason)
+  if (options.signal?.aborted) leave()
+  options.signal?.addEventListener('abort', leave)
   try {
-    return await work(limit)
-  } catch (error) {
-    if (!limit.aborted || error !== limit.reason || options.signal?.aborted) throw error
-    throw new AirlockError('timeout', 'the sandbox did not answer in time', { cause: error })
+    return await work(limit.signal)
+  } finally {
+    clearTimeout(late)
+    options.signal?.removeEventListener('abort', leave)
   }
 }

@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -125,7 +126,8 @@ describe('a link to a hostile guest', () => {
     socket.write(encodeMessage({ type: 'closed', channel: 1, produced: 1, truncated: false }))
     const { stdout, command } = await collect(link.output(id, { from: 0 }))
     expect([String(stdout), command.truncated, command.outputBytes]).toEqual(['abcabcabca', true, 10])
-    expect((await stat(join(root, 'spool', `${id}.out`))).size).toBeLessThan(1000)
+    const sizes = (await readdir(join(root, 'spool'))).map((name) => statSync(join(root, 'spool', name)).size)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(2000)
   })
 
   it.each([
@@ -163,9 +165,11 @@ describe('a link to a hostile guest', () => {
   it('keeps a command on disk before the guest is asked for it', async () => {
     const socket = await attach()
     const asked = spec()
-    const onDisk = nextRequest(socket).then(() => readFile(join(root, 'spool', `${asked.id}.json`), 'utf8'))
+    const onDisk = nextRequest(socket).then(() => readFile(join(root, 'spool', 'journal.ndjson'), 'utf8'))
     const run = link.run(asked).catch((error: unknown) => error)
-    expect(JSON.parse(await onDisk)).toMatchObject({ channel: 1, command: { id: asked.id, state: 'running' } })
+    expect(JSON.parse(await onDisk)).toMatchObject({
+      meta: { channel: 1, command: { id: asked.id, state: 'running' } },
+    })
     await link.close()
     expect(await run).toMatchObject({ code: 'sandbox_ended' })
   })

@@ -67,7 +67,8 @@ export class GuestConnection {
       }
       return undefined
     } catch (error) {
-      return error
+      // One that died before it had read everything just went, too.
+      return error instanceof Error && 'code' in error && error.code === 'ECONNRESET' ? undefined : error
     } finally {
       this.destroy()
       const lost = new AirlockError('guest_lost', 'the connection to the sandbox was lost')
@@ -81,11 +82,11 @@ export class GuestConnection {
   }
 
   send(message: HostMessage): void {
-    if (this.#socket.writable) this.#socket.write(encodeMessage(message))
+    this.#write(encodeMessage(message))
   }
 
   sendData(data: { readonly channel: number; readonly offset: number; readonly bytes: Buffer }): void {
-    if (this.#socket.writable) this.#socket.write(encodeData({ stream: 0, ...data }))
+    this.#write(encodeData({ stream: 0, ...data }))
   }
 
   async request<K extends Op>(
@@ -107,6 +108,16 @@ export class GuestConnection {
       signal?.removeEventListener('abort', abort)
       this.#pending.delete(id)
     }
+  }
+
+  /** What is said within one tick goes out as one write, and wakes the guest once. */
+  #write(frame: Buffer): void {
+    if (!this.#socket.writable) return
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork()
+      process.nextTick(() => this.#socket.uncork())
+    }
+    this.#socket.write(frame)
   }
 
   async #take(frame: Frame): Promise<void> {

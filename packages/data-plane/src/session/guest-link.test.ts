@@ -238,14 +238,23 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
   })
 
   it('has the end of a command that ended meanwhile, and cuts a torn entry off its spool', async () => {
-    const id = await guest.start(['/bin/sh', '-c', 'echo one; sleep 0.3; echo two; exit 5'])
-    await waitFor(() => (guest.link.get(id).outputBytes === 4 ? true : undefined), soon())
+    const more = 'x'.repeat(5000)
+    const id = await guest.start(['/bin/sh', '-c', `echo ${more}; sleep 0.3; echo two; exit 5`])
+    await waitFor(() => (guest.link.get(id).outputBytes === 5001 ? true : undefined), soon())
     await guest.link.close()
     const spooled = join(guest.spoolDir, `${id}.out`)
     await writeFile(spooled, Buffer.concat([await readFile(spooled), Buffer.from([1, 0, 0, 0, 9, 65])]))
     await delay(400)
     guest.link = guest.newLink()
     await guest.link.listen()
+    const { stdout, command } = await guest.finish(id)
+    expect([String(stdout), command.exitCode]).toEqual([`${more}\ntwo\n`, 5])
+  })
+
+  it('has what a command said before, when that was little and is nowhere but in the guest', async () => {
+    const id = await guest.start(['/bin/sh', '-c', 'echo one; sleep 0.6; echo two; exit 5'])
+    await waitFor(() => (guest.link.get(id).outputBytes === 4 ? true : undefined), soon())
+    await guest.restartLink()
     const { stdout, command } = await guest.finish(id)
     expect([String(stdout), command.exitCode]).toEqual(['one\ntwo\n', 5])
   })

@@ -11,6 +11,7 @@ import {
   type NodeSession,
   type NodeSessionSpec,
   type NodeStepSpec,
+  type NodeToken,
 } from '@airlock/contract'
 import { type GuestCommandState, type GuestRequest, type GuestResults, RICH_BYTES } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
@@ -25,6 +26,7 @@ import type { GroupUsage } from './spool.ts'
 
 /** How long a guest that went away is given to come back before a request fails. */
 const REATTACH_MS = 2000
+const FORGET_MS = 20
 
 export interface GuestLinkOptions {
   readonly sandbox: string
@@ -54,6 +56,11 @@ export class GuestLink {
   #attached: GuestConnection | undefined
   #latest: { readonly connection: GuestConnection; readonly done: Promise<void> } | undefined
   #closed: AirlockError | undefined
+  /** How long the sandbox was paused in all. */
+  #sleptMs = 0
+  /** Channels that the guest need not know any longer. */
+  readonly #forgotten: number[] = []
+  #forgetting: NodeJS.Timeout | undefined
 
   constructor(options: GuestLinkOptions) {
     this.#options = options
@@ -88,8 +95,30 @@ export class GuestLink {
     return this.#commands.runningCount
   }
 
+  /** Its processes stand still, or are about to: deadlines do not run on. */
+  hold(): void {
+    this.#commands.hold()
+  }
+
+  /** Gives everything that runs the time back that it was paused, `sleptMs` in all by now. Precondition: it still is. */
+  release(pausedMs: number, sleptMs: number): void {
+    this.saySlept(sleptMs)
+    this.#commands.release(pausedMs)
+  }
+
+  /** The guest reads it before anything that is due by its own clock. */
+  saySlept(sleptMs: number): void {
+    this.#sleptMs = Math.max(this.#sleptMs, Math.round(sleptMs))
+    this.#attached?.send({ type: 'slept', totalMs: this.#sleptMs })
+  }
+
   async waitForGuest(signal?: AbortSignal): Promise<void> {
     await this.#connection(signal)
+  }
+
+  /** For the doors of the sandbox; the guest writes it where programs read it, and renews it from then on. */
+  async giveToken(given: NodeToken): Promise<void> {
+    await this.#ask({ op: 'token', ...given })
   }
 
   /** Starts a command. Idempotent: an id that is known is answered as it is. */
@@ -211,6 +240,7 @@ export class GuestLink {
   /** Lets go of the guest, which lives on. Whoever waits for something is told `reason`. */
   async close(reason = new AirlockError('sandbox_ended')): Promise<void> {
     this.#closed ??= reason
+    clearTimeout(this.#forgetting)
     const server = this.#server
     this.#latest?.connection.destroy()
     if (server?.listening) await new Promise<void>((resolve) => server.close(() => resolve()))
@@ -248,6 +278,7 @@ export class GuestLink {
 
   #attach(connection: GuestConnection, states: readonly GuestCommandState[]): void {
     this.#attached = connection
+    if (this.#sleptMs > 0) this.saySlept(this.#sleptMs)
     this.#attachment.notify()
     for (const { channel, end } of this.#commands.unknownAmong(states)) {
       this.#options.log.warn('a guest runs a command that nobody asked for', {
@@ -299,7 +330,7 @@ export class GuestLink {
 
   /** A guest that is not there is never asked, so nothing is left to find out about the step. */
   async #startStep(session: string, spec: NodeStepSpec): Promise<NodeCommand> {
-    await this.#connectionSoon(undefined).catch(throwUnreachable)
+    if (!this.#attached) await this.#connectionSoon(undefined).catch(throwUnreachable)
     const { id, timeoutMs } = spec
     const maxOutputBytes = spec.maxOutputBytes + RICH_BYTES
     const record = await this.#commands.begin({ id, timeoutMs, maxOutputBytes, stdin: 'none', session })
@@ -362,15 +393,25 @@ export class GuestLink {
     }
   }
 
+  /** There is no hurry: it goes along with whatever is asked next. */
   #forget(channel: number): void {
-    void this.#attached?.request({ op: 'forget', channel }, undefined).catch(isOver)
+    this.#forgotten.push(channel)
+    this.#forgetting ??= setTimeout(() => this.#sendForgotten(), FORGET_MS).unref()
+  }
+
+  #sendForgotten(): void {
+    clearTimeout(this.#forgetting)
+    this.#forgetting = undefined
+    for (const channel of this.#forgotten.splice(0))
+      void this.#attached?.request({ op: 'forget', channel }, undefined).catch(isOver)
   }
 
   /** Asks, and where asking twice is harmless asks again over a new connection when the old one was lost. */
   async #ask<K extends Op>(request: Extract<GuestRequest, { op: K }>): Promise<GuestResults[K]> {
     const ask = async (limit: AbortSignal | undefined) => {
       for (;;) {
-        const connection = await this.#connectionSoon(limit)
+        const connection = this.#attached ?? (await this.#connectionSoon(limit))
+        this.#sendForgotten()
         try {
           return await connection.request(request, limit)
         } catch (error) {
@@ -411,6 +452,7 @@ export class GuestLink {
 /** A second time does no more than the first. */
 const REPEATABLE: ReadonlySet<Op> = new Set<Op>([
   'ping',
+  'token',
   'run',
   'step',
   'forget',

@@ -1,11 +1,12 @@
-import { closeSync, fstatSync, openSync, read, readSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { closeSync, fstatSync, openSync, read, readSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdir, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { commandId, nodeCommand, sessionId, stepId } from '@airlock/contract'
 import { STREAM } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import { z } from 'zod'
+import { Journal } from './journal.ts'
 
 /** What the group of a session has used so far. */
 const groupUsage = z.strictObject({
@@ -44,104 +45,157 @@ export interface SpooledCommand {
 }
 
 const runId = z.union([commandId, stepId])
+/** A state, with all that was said where that is little; or that there is none any more. */
+const journalLine = z.union([
+  z.strictObject({ meta: commandMeta, output: z.string().optional() }),
+  z.strictObject({ removed: runId }),
+])
+const JOURNAL = 'journal.ndjson'
 const ENTRY_HEADER_BYTES = 5
 const READ_BYTES = 256 * 1024
 /** Up to here a call that waits is faster than the way to another thread and back, five times and more. */
 const SMALL_BYTES = 64 * 1024
 const readLater = promisify(read)
 
+/** Whoever has said no more than this has no file: the guest keeps it until the end, which is written together with it. */
+export const HELD_BYTES = 4 * 1024
+
+interface Kept {
+  readonly meta: CommandMeta
+  /** All of its entries, until they are in a file. */
+  readonly held: Buffer | null
+}
+
 /**
- * Commands and steps of one sandbox on disk. `<id>.json` has a line for each state, of which the last whole one counts; that of
- * a command, which may hold its stdin, is replaced. `<id>.out` only grows, by entries of a stream byte, a length and the bytes.
+ * Commands and steps of one sandbox on disk. The journal has a line for each of their states, of which the last one counts.
+ * Output beyond `HELD_BYTES` is in `<id>.out`, which only grows, by entries of a stream byte, a length and the bytes.
  * It outlives this process, not the sandbox.
  */
 export class Spool {
   readonly #directory: string
   readonly #log: Log
+  readonly #journal: Journal
+  readonly #kept = new Map<string, Kept>()
+  /** Removals, written with the next line: what comes back because they were not is removed again. */
+  #removals = ''
 
   constructor(directory: string, log: Log) {
     this.#directory = directory
     this.#log = log
+    this.#journal = new Journal(join(directory, JOURNAL))
   }
 
   /** What an earlier process left. A torn entry at the end of an output is cut off: the guest has it still. */
   async load(): Promise<readonly SpooledCommand[]> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    const names = new Set(await readdir(this.#directory))
+    for (const line of await this.#journal.read()) this.#replay(line)
+    for (const name of await readdir(this.#directory)) await this.#meet(name)
     const found: SpooledCommand[] = []
-    for (const name of names) {
-      const id = name.slice(0, name.indexOf('.'))
-      if (name === `${id}.json` && runId.safeParse(id).success) found.push(...(await this.#loadOne(id)))
-      else if (name !== `${id}.out` || !names.has(`${id}.json`)) await rm(join(this.#directory, name), { force: true })
-    }
+    for (const [id, { meta }] of this.#kept) found.push({ meta, ...(await this.#measure(id)) })
     return found
   }
 
-  async save(meta: CommandMeta): Promise<void> {
-    const path = this.#path(meta.command.id, 'json')
-    const text = `${JSON.stringify(meta)}\n`
-    // File systems begin to write a file when it takes the place of another, which the records then wait for.
-    if (meta.session !== undefined) return writeFileSync(path, text, { mode: 0o600, flag: 'a' })
-    if (text.length > SMALL_BYTES) await writeFile(`${path}.tmp`, text, { mode: 0o600 })
-    else writeFileSync(`${path}.tmp`, text, { mode: 0o600 })
-    renameSync(`${path}.tmp`, path)
+  /** A last state is written with what was held, so that nobody else need keep it. */
+  save(meta: CommandMeta): void {
+    const { id } = meta.command
+    const kept = { meta, held: this.#kept.has(id) ? this.heldOf(id) : NOTHING }
+    this.#journal.append(`${this.#removals}${lineOf(kept)}`)
+    this.#removals = ''
+    this.#kept.set(id, kept)
+    if (this.#journal.isLong) this.#journal.rewrite([...this.#kept.values()].map(lineOf).join(''))
   }
 
-  async remove(id: string): Promise<void> {
-    removeFile(this.#path(id, 'json'))
-    removeFile(this.#path(id, 'out'))
+  remove(id: string): void {
+    const kept = this.#kept.get(id)
+    if (!kept) return
+    this.#kept.delete(id)
+    this.#removals += `${JSON.stringify({ removed: id })}\n`
+    if (!kept.held) removeFile(this.#path(id))
   }
 
-  /** Appends, and says how long the file is now. All or nothing, as far as readers are concerned. */
+  /** Keeps output in memory, and says how long it is with it. Precondition: nothing of it is in a file. */
+  hold(id: string, outputs: readonly Output[]): number {
+    const bytes = entriesOf(outputs)
+    const kept = this.#kept.get(id)
+    if (kept?.held) this.#kept.set(id, { ...kept, held: Buffer.concat([kept.held, bytes]) })
+    return bytes.length
+  }
+
+  /** Appends to the file, after what was held, and says how much. All or nothing, as far as readers are concerned. */
   async append(id: string, outputs: readonly Output[]): Promise<number> {
-    const entries = outputs.flatMap(({ stream, bytes }) => [entryHeader(stream, bytes.length), bytes])
-    const buffer = Buffer.concat(entries)
+    const bytes = entriesOf(outputs)
+    const kept = this.#kept.get(id)
+    const all = kept?.held ? Buffer.concat([kept.held, bytes]) : bytes
     const options = { flag: 'a', mode: 0o600 } as const
-    if (buffer.length > SMALL_BYTES) await writeFile(this.#path(id, 'out'), buffer, options)
-    else writeFileSync(this.#path(id, 'out'), buffer, options)
-    return buffer.length
+    if (all.length > SMALL_BYTES) await writeFile(this.#path(id), all, options)
+    else writeFileSync(this.#path(id), all, options)
+    if (kept?.held) this.#kept.set(id, { ...kept, held: null })
+    return bytes.length
   }
 
   /** Best effort after an append that failed half-way. */
   async cut(id: string, fileBytes: number): Promise<void> {
-    await truncate(this.#path(id, 'out'), fileBytes)
+    await truncate(this.#path(id), this.heldOf(id) ? 0 : fileBytes)
+  }
+
+  /** What has no file yet; null when it has one. */
+  heldOf(id: string): Buffer | null {
+    return this.#kept.get(id)?.held ?? null
   }
 
   reader(id: string): SpoolReader {
-    return new SpoolReader(this.#path(id, 'out'))
+    return new SpoolReader(this.#path(id), () => this.heldOf(id))
   }
 
-  async #loadOne(id: string): Promise<readonly SpooledCommand[]> {
-    const meta = commandMeta.safeParse(parseLast(await readFile(this.#path(id, 'json'), 'utf8')))
-    if (!meta.success || meta.data.command.id !== id) {
-      this.#log.error('a command in the spool cannot be read and is dropped', { command: id })
-      await this.remove(id)
-      return []
-    }
+  close(): void {
+    this.#journal.close()
+  }
+
+  #replay(line: string): void {
+    const parsed = journalLine.safeParse(parseJson(line))
+    if (!parsed.success) return this.#log.error('a line of the spool cannot be read and is left out', { line })
+    if ('removed' in parsed.data) return void this.#kept.delete(parsed.data.removed)
+    const { meta, output } = parsed.data
+    this.#kept.set(meta.command.id, { meta, held: Buffer.from(output ?? '', 'base64') })
+  }
+
+  /** A file in the directory: output of ours, or what nobody knows. */
+  async #meet(name: string): Promise<void> {
+    if (name === JOURNAL) return
+    const id = name.slice(0, -'.out'.length)
+    const kept = name === `${id}.out` ? this.#kept.get(id) : undefined
+    // What a journal tells of an output is all of it; its file is the rest of an append that failed.
+    if (!kept || kept.held?.length) await rm(join(this.#directory, name), { force: true })
+    else this.#kept.set(id, { ...kept, held: null })
+  }
+
+  async #measure(id: string): Promise<{ readonly outputBytes: number; readonly fileBytes: number }> {
     const reader = this.reader(id)
     try {
       let outputBytes = 0
-      for await (const { bytes } of reader.entries(reader.fileBytes())) outputBytes += bytes.length
-      await this.cut(id, reader.position)
-      return [{ meta: meta.data, outputBytes, fileBytes: reader.position }]
+      for await (const { bytes } of reader.entries(reader.size())) outputBytes += bytes.length
+      if (!this.heldOf(id)) await this.cut(id, reader.position)
+      return { outputBytes, fileBytes: reader.position }
     } finally {
       reader.close()
     }
   }
 
-  #path(id: string, extension: 'json' | 'out'): string {
-    return join(this.#directory, `${id}.${extension}`)
+  #path(id: string): string {
+    return join(this.#directory, `${id}.out`)
   }
 }
 
-/** Reads whole entries of one output, in bounded pieces. What said nothing is never opened. */
+/** Reads whole entries of one output, in bounded pieces. What said little is never opened. */
 export class SpoolReader {
   readonly #path: string
+  readonly #held: () => Buffer | null
   #file: number | undefined
   #position = 0
 
-  constructor(path: string) {
+  constructor(path: string, held: () => Buffer | null) {
     this.#path = path
+    this.#held = held
   }
 
   /** The end of the last whole entry that was read. */
@@ -149,8 +203,8 @@ export class SpoolReader {
     return this.#position
   }
 
-  fileBytes(): number {
-    return fstatSync(this.#open()).size
+  size(): number {
+    return this.#held()?.length ?? fstatSync(this.#open()).size
   }
 
   /** The entries up to `end`, from where the last call stopped; an entry that is not whole ends it. */
@@ -176,6 +230,8 @@ export class SpoolReader {
 
   /** What was just written is in memory; what may have to come from the disk keeps nobody else waiting. */
   async #read(length: number): Promise<Buffer> {
+    const held = this.#held()
+    if (held) return held.subarray(this.#position, this.#position + length)
     const buffer = Buffer.allocUnsafe(length)
     const file = this.#open()
     if (length <= SMALL_BYTES) return buffer.subarray(0, readSync(file, buffer, 0, length, this.#position))
@@ -187,6 +243,16 @@ export class SpoolReader {
     this.#file ??= openSync(this.#path, 'a+', 0o600)
     return this.#file
   }
+}
+
+const NOTHING = Buffer.alloc(0)
+
+function lineOf({ meta, held }: Kept): string {
+  return `${JSON.stringify(meta.complete && held ? { meta, output: held.toString('base64') } : { meta })}\n`
+}
+
+function entriesOf(outputs: readonly Output[]): Buffer {
+  return Buffer.concat(outputs.flatMap(({ stream, bytes }) => [entryHeader(stream, bytes.length), bytes]))
 }
 
 const KNOWN_STREAMS: ReadonlySet<number> = new Set([STREAM.stdout, STREAM.stderr, STREAM.rich])
@@ -215,17 +281,11 @@ function removeFile(path: string): void {
   }
 }
 
-/** What was being written when the disk was full or the power went is not whole: the state before it counts. */
-function parseLast(text: string): unknown {
-  const states = text.split('\n').map(parseJson)
-  return states.findLast((state) => state !== undefined)
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The caller drops what is not a meta.
+    // The caller leaves out what is not a line of ours.
     return undefined
   }
 }

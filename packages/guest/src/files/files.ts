@@ -58,7 +58,7 @@ export class Files {
     this.#transfers.get(frame.channel)?.data(frame.offset, frame.bytes)
   }
 
-  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' }>): void {
+  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' | 'slept' }>): void {
     const transfer = this.#transfers.get(message.channel)
     if (message.type === 'ack') transfer?.acknowledge(message.offset)
     else if (message.type === 'eof') transfer?.end()

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { Socket } from 'node:net'
 import type { GuestCommandSpec, GuestCommandState, GuestErrorCode, OutputStream } from '@airlock/contract/guest'
+import type { AwakeClock } from '../awake-clock.ts'
 import { GuestFailure } from '../failure.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
 import { type LaunchGroups, signalProcess } from './groups.ts'
@@ -9,9 +10,6 @@ import { StdinPipe } from './stdin-pipe.ts'
 
 /** How long after the exit output is awaited from whoever else holds it. */
 const LINGER_MS = 250
-
-/** Node fires a longer timer at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export interface StartedProcess {
   readonly spec: GuestCommandSpec
@@ -34,12 +32,12 @@ export class Command {
   readonly #output: OutputChannel
   readonly #outputs: readonly Socket[]
   readonly #stdin: StdinPipe | undefined
-  readonly #timeout: NodeJS.Timeout
+  readonly #cancelTimeout: () => void
   #openOutputs = 2
   #timedOut = false
   #linger: NodeJS.Timeout | undefined
 
-  constructor(started: StartedProcess, outbox: Outbox, groups: LaunchGroups) {
+  constructor(started: StartedProcess & { readonly clock: AwakeClock }, outbox: Outbox, groups: LaunchGroups) {
     this.spec = started.spec
     this.#pid = started.pid
     this.#outbox = outbox
@@ -47,7 +45,7 @@ export class Command {
     this.#output = new OutputChannel(started.spec, outbox, { pause: () => this.#pause(), resume: () => this.#resume() })
     this.#stdin = started.stdin === undefined ? undefined : this.#openStdin(started.stdin)
     this.#outputs = [this.#listen(started.stdout, 'stdout'), this.#listen(started.stderr, 'stderr')]
-    this.#timeout = setTimeout(() => this.#onTimeout(), Math.min(started.spec.timeoutMs, LONGEST_TIMER_MS))
+    this.#cancelTimeout = started.clock.after(started.spec.timeoutMs, () => this.#onTimeout())
     started.child.on('exit', (exitCode, signal) => this.#onExit(exitCode, signal))
   }
 
@@ -121,7 +119,7 @@ export class Command {
   }
 
   #onExit(exitCode: number | null, signal: string | null): void {
-    clearTimeout(this.#timeout)
+    this.#cancelTimeout()
     const durationMs = Number(process.hrtime.bigint() - this.#began) / 1e6
     this.#stdin?.destroy()
     this.#groups.release(this.spec.id)

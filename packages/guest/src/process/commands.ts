@@ -1,6 +1,7 @@
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { GuestBoot, GuestCommandSpec, GuestCommandState, GuestResults, HostMessage } from '@airlock/contract/guest'
+import type { AwakeClock } from '../awake-clock.ts'
 import { GuestFailure } from '../failure.ts'
 import { resolvePath } from '../path.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
@@ -18,6 +19,7 @@ interface CommandsOptions {
   readonly boot: GuestBoot
   readonly outbox: Outbox
   readonly launcher: Launcher
+  readonly clock: AwakeClock
   readonly fifoDir: string
 }
 
@@ -33,12 +35,14 @@ export class Commands {
   readonly #outbox: Outbox
   readonly #launcher: Launcher
   readonly #fifos: FifoPool
+  readonly #clock: AwakeClock
   readonly #byChannel = new Map<number, Command>()
 
   constructor(options: CommandsOptions) {
     this.#user = options.boot.user
     this.#outbox = options.outbox
     this.#launcher = options.launcher
+    this.#clock = options.clock
     this.#fifos = new FifoPool(options.fifoDir, options.launcher.programs.mkfifo)
   }
 
@@ -95,7 +99,7 @@ export class Commands {
     this.#get(frame.channel).input(frame)
   }
 
-  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' }>): void {
+  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' | 'slept' }>): void {
     const command = this.#get(message.channel)
     if (message.type === 'ack') command.acknowledge(message.offset)
     else if (message.type === 'eof') command.endInput()
@@ -141,7 +145,7 @@ export class Commands {
     try {
       groups.make(spec.id)
       for (const path of fifos) outputs.push(openFifo(path))
-      const command = new Command(this.#spawn(spec, opened()), this.#outbox, groups)
+      const command = new Command({ ...this.#spawn(spec, opened()), clock: this.#clock }, this.#outbox, groups)
       this.#byChannel.set(spec.channel, command)
       return command
     } catch (error) {

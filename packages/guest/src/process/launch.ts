@@ -30,7 +30,8 @@ export class Launcher {
   readonly #drop: readonly string[]
 
   constructor(boot: GuestBoot | AgentBoot) {
-    this.groups = boot.groups ? new CommandGroups(boot.groups) : new ProcessSessions(boot.user.uid)
+    const endsStrays = !('socket' in boot)
+    this.groups = boot.groups ? new CommandGroups(boot.groups) : new ProcessSessions(boot.user.uid, { endsStrays })
     this.env = boot.env
     this.programs = programsOf(boot)
     this.#join = boot.groups?.join ?? []

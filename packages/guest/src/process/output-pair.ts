@@ -36,6 +36,11 @@ export class OutputPair {
     }
   }
 
+  /** Reads on from here as it comes. Whoever writes need not wait for this. */
+  listen(): void {
+    for (const reader of this.#readers) reader.listen()
+  }
+
   pause(): void {
     for (const reader of this.#readers) reader.pause()
   }
@@ -73,17 +78,22 @@ export class OutputPair {
 
 class FifoReader {
   readonly #fd: number
-  readonly #socket: Socket
+  #socket: Socket | undefined
   #onData: (bytes: Buffer) => void
   /** Ours, so that the end comes when the step is over and not before somebody has opened it. */
   #writer: number | undefined
+  #isOver = false
 
   constructor(path: string, onData: (bytes: Buffer) => void) {
     const { ours, theirs } = openNamedFifo(path)
     this.#fd = ours
     this.#writer = theirs
     this.#onData = onData
-    this.#socket = new Socket({ fd: ours, readable: true, writable: false })
+  }
+
+  listen(): void {
+    if (this.#socket || this.#isOver) return
+    this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false })
     this.#socket.on('data', (bytes) => this.#onData(bytes))
     this.#socket.on('error', () => {
       // `close` follows.
@@ -91,16 +101,16 @@ class FifoReader {
   }
 
   pause(): void {
-    this.#socket.pause()
+    this.#socket?.pause()
   }
 
   resume(): void {
-    this.#socket.resume()
+    this.#socket?.resume()
   }
 
   drain(sink: OutputSink): boolean {
     // It was read before the pause, and comes by itself.
-    if (this.#socket.readableLength > 0) return false
+    if (this.#socket && this.#socket.readableLength > 0) return false
     const buffer = Buffer.allocUnsafe(READ_BYTES)
     for (let taken = 0; taken < PIPE_BYTES;) {
       if (sink.isPaused) return false
@@ -121,22 +131,30 @@ class FifoReader {
       const count = readNow(this.#fd, buffer)
       if (count === undefined) break
       if (count === 0) {
-        this.#socket.destroy()
+        this.#close()
         return true
       }
       taken += count
     }
-    this.#socket.resume()
+    this.listen()
+    this.resume()
     return false
   }
 
   onceClosed(onClosed: () => void): void {
-    this.#socket.once('close', onClosed)
+    this.#socket?.once('close', onClosed)
   }
 
   destroy(): void {
     this.#closeWriter()
-    this.#socket.destroy()
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (this.#socket) this.#socket.destroy()
+    else closeSync(this.#fd)
   }
 
   #closeWriter(): void {

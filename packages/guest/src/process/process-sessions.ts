@@ -13,15 +13,17 @@ interface Process {
 
 /**
  * Groups where there is no cgroup: a process belongs to the leader whose process session, process group or descendant
- * it is. That is weaker: what forks twice and leaves its session is nobody's. It is ended with everything else of
- * that uid when the last group is released, so the uid must be used for nothing else.
+ * it is. That is weaker: what forks twice and leaves its session is nobody's. Such strays end with the sandbox; in a pod,
+ * with everything else of that uid when the last group is released, so the uid must be used for nothing else.
  */
 export class ProcessSessions implements LaunchGroups {
   readonly #uid: number
+  readonly #endsStrays: boolean
   readonly #leaders = new Map<string, number>()
 
-  constructor(uid: number) {
+  constructor(uid: number, { endsStrays }: { readonly endsStrays: boolean }) {
     this.#uid = uid
+    this.#endsStrays = endsStrays
   }
 
   make(name: string): void {
@@ -46,6 +48,7 @@ export class ProcessSessions implements LaunchGroups {
 
   release(name: string): void {
     this.#leaders.delete(name)
+    if (!this.#endsStrays) return
     // What will not die keeps its pid; the pod ends it.
     void endAll(() => (this.#leaders.size === 0 ? this.#all().map(({ pid }) => pid) : []))
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GuestSession, GuestSessionSpec } from '@airlock/contract/guest'
+import type { AwakeClock } from '../awake-clock.ts'
 import { GuestFailure, toGuestError } from '../failure.ts'
 import type { FifoPool } from '../process/fifo-pool.ts'
 import type { Launcher } from '../process/launch.ts'
@@ -17,14 +18,12 @@ export const WAITING_LIMIT = 32
 /** How long after its deadline a step may obey the interrupt. */
 const GRACE_MS = 1000
 
-/** Node fires a longer timer at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
 const NONCE_BYTES = 16
 const NO_STDIN = '/dev/null'
 
 export interface SessionParts {
   readonly launcher: Launcher
+  readonly clock: AwakeClock
   readonly kernel: Kernel
   readonly places: KernelPlaces
   readonly fifos: FifoPool
@@ -159,7 +158,7 @@ export class Session {
     const { step, nonce } = turn
     step.begin(await this.#pairs.take())
     const stdin = this.#writeStdin(step.spec.stdin, nonce)
-    const timeout = setTimeout(() => this.#onTimeout(turn), Math.min(step.spec.timeoutMs, LONGEST_TIMER_MS))
+    const cancelTimeout = this.#parts.clock.after(step.spec.timeoutMs, () => this.#onTimeout(turn))
     try {
       const interpreter = await this.#start()
       const wasRestarted = this.#owesRestarted
@@ -168,7 +167,7 @@ export class Session {
       const ending = turn.cause === undefined ? await this.#execute(turn, interpreter, stdin) : NOT_BEGUN
       return await this.#judge(turn, ending, wasRestarted)
     } finally {
-      clearTimeout(timeout)
+      cancelTimeout()
       if (stdin !== NO_STDIN) unlinkSync(stdin)
     }
   }
@@ -176,6 +175,7 @@ export class Session {
   async #execute({ step, nonce, over }: Turn, interpreter: Interpreter, stdin: string): Promise<Ending> {
     const { code, env } = step.spec
     interpreter.send(this.#parts.kernel.encodeStep({ type: 'step', nonce, code, env, stdin, ...step.outputs }))
+    step.listen()
     // It says nothing any more when it died meanwhile.
     if (this.#interpreter !== interpreter) return { kind: 'died', how: 'it ended as the step began' }
     return await over.promise

@@ -7,6 +7,7 @@ import type {
   GuestSessionSpec,
   GuestStepSpec,
 } from '@airlock/contract/guest'
+import type { AwakeClock } from '../awake-clock.ts'
 import { GuestFailure } from '../failure.ts'
 import type { Outbox } from '../outbox.ts'
 import { resolvePath } from '../path.ts'
@@ -29,6 +30,7 @@ interface SessionsOptions {
   readonly boot: GuestBoot | AgentBoot
   readonly outbox: Outbox
   readonly launcher: Launcher
+  readonly clock: AwakeClock
   readonly kernels: Kernels
 }
 
@@ -141,12 +143,12 @@ export class Sessions {
       throw new GuestFailure('too_many_sessions', `at most ${SESSION_LIMIT} sessions are open at once`)
     const kernel = this.#options.kernels[spec.runtime]
     if (!kernel) throw new GuestFailure('runtime_unavailable', `there is no ${spec.runtime} here`)
-    const { boot, launcher } = this.#options
+    const { boot, launcher, clock } = this.#options
     const places = placesOf(boot)
     const cwd = resolvePath(spec.cwd)
     throwOnMissing(kernel, { ...spec, cwd }, this.#options)
     mkdirSync(boot.steps, { recursive: true, mode: 0o711 })
-    const parts = { launcher, kernel, places, fifos: this.#fifos, stepsDir: boot.steps }
+    const parts = { launcher, clock, kernel, places, fifos: this.#fifos, stepsDir: boot.steps }
     const session = new Session({ ...spec, cwd }, parts)
     const known = { session, opened: session.open() }
     this.#sessions.set(spec.id, known)

@@ -62,6 +62,11 @@ export class Step {
     this.#pair = pair
   }
 
+  /** Its code has been sent: what it says is heard from now on. */
+  listen(): void {
+    this.#pair?.listen()
+  }
+
   /** Text that was written before comes before. */
   rich(line: DriverRichLine): void {
     if (line.kind === 'error') {

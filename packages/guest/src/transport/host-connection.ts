@@ -23,7 +23,8 @@ export interface HostEvents {
   detached(): void
   request(request: GuestRequest): Promise<unknown>
   data(frame: DataFrame): void
-  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' }>): void
+  notice(message: Exclude<HostMessage, { type: 'attach' | 'request' | 'slept' }>): void
+  slept(totalMs: number): void
 }
 
 const FIRST_DELAY_MS = 20
@@ -46,11 +47,11 @@ export class HostConnection implements Outbox {
   }
 
   send(message: GuestMessage): void {
-    this.#attached?.write(encodeMessage(message))
+    if (this.#attached) write(this.#attached, encodeMessage(message))
   }
 
   sendData(data: DataFrame): void {
-    this.#attached?.write(encodeData(data))
+    if (this.#attached) write(this.#attached, encodeData(data))
   }
 
   #dial(events: HostEvents): void {
@@ -103,6 +104,7 @@ export class HostConnection implements Outbox {
       this.#delayMs = FIRST_DELAY_MS
       this.#events?.attached(new Map(message.received.map(({ channel, offset }) => [channel, offset])))
     } else if (message.type === 'request') void this.#answer(socket, message)
+    else if (message.type === 'slept') this.#events?.slept(message.totalMs)
     else this.#events?.notice(message)
   }
 
@@ -116,6 +118,15 @@ export class HostConnection implements Outbox {
 
   /** Answers go to the connection that asked: ids mean nothing on another. */
   #reply(socket: Socket, message: GuestMessage): void {
-    if (socket.writable) socket.write(encodeMessage(message))
+    if (socket.writable) write(socket, encodeMessage(message))
   }
+}
+
+/** What is said within one turn of the event loop goes out as one write, and wakes the host once. */
+function write(socket: Socket, frame: Buffer): void {
+  if (socket.writableCorked === 0) {
+    socket.cork()
+    setImmediate(() => socket.uncork())
+  }
+  socket.write(frame)
 }

@@ -63,6 +63,7 @@ const STEP: Shape = {
 
 const REQUESTS = {
   ping: {},
+  token: { token: isText, lifeMs: isCount },
   run: { command: (value) => isRecord(value) && fits(value, COMMAND) },
   signal: { channel: isChannel, signal: isText },
   forget: { channel: isChannel },
@@ -86,6 +87,7 @@ const MESSAGES: Readonly<Record<string, Shape>> = {
   request: { id: isCount, request: isRequest },
   ack: { channel: isChannel, offset: isCount },
   eof: { channel: isChannel },
+  slept: { totalMs: isCount },
   cancel: { channel: isChannel },
 } satisfies Record<HostMessage['type'], Shape>
 

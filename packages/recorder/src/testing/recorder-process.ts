@@ -58,6 +58,7 @@ export class RecorderProcess implements AsyncDisposable {
         process: name,
         uid: null,
       })),
+      retention: { days: 30, maxBytes: 1024 ** 3 },
       drop: isRoot ? { uid: UID, gid: UID } : null,
       logLevel: 'info',
       failpoint,

@@ -10,6 +10,7 @@ export function agentHandlers(agents: Agents) {
       return json(await agents.list(caller, { ...rest, labels: parseLabels(label) }))
     },
     getAgent: async ({ caller, params }) => json(await agents.get(caller, params.id)),
+    updateAgent: async ({ caller, params, body }) => json(await agents.update(caller, params.id, body)),
     approveAgent: async ({ caller, params, body }) => json(await agents.approve(caller, params.id, body)),
     revokeAgent: async ({ caller, params, body }) => json(await agents.revoke(caller, params.id, body)),
     suspendAgent: async ({ caller, params, body }) => json(await agents.suspend(caller, params.id, body)),

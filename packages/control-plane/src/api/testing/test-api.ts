@@ -4,6 +4,7 @@ import { createLog } from '@airlock/std'
 import type { Core } from '../../orchestration/core.ts'
 import type { Who } from '../../orchestration/who.ts'
 import { TestCore } from './test-core.ts'
+import { TEST_EVENTS } from './test-events.ts'
 import { makeTestWho } from './test-who.ts'
 import { createApi } from '../server.ts'
 
@@ -30,6 +31,7 @@ export async function startTestApi(changes: Partial<Core> = {}): Promise<TestApi
   const api = await createApi({
     core,
     who,
+    events: TEST_EVENTS,
     authenticator: { authenticate },
     audit,
     log,

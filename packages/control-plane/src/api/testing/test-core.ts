@@ -5,10 +5,13 @@ import {
   SANDBOX_STATES,
   type Command,
   type CommandEvent,
+  type Connection,
 } from '@airlock/contract'
 import type {
   AuditChain,
+  Backtest,
   AuditRecord,
+  CreatedSandbox,
   CreateSandboxBody,
   CreateSessionBody,
   FileEntry,
@@ -59,7 +62,7 @@ export class TestCore implements Core {
     this.evidence = { records: [], lines: [], head, publicKey: '' }
   }
 
-  async createSandbox(_caller: Caller, body: CreateSandboxBody): Promise<Sandbox> {
+  async createSandbox(_caller: Caller, body: CreateSandboxBody): Promise<CreatedSandbox> {
     this.#templates.get(body.template)
     if (body.name !== undefined && this.#living(body.name)) throw new AirlockError('name_taken')
     const id = newId('sbx')
@@ -68,11 +71,15 @@ export class TestCore implements Core {
     this.#roots.set(id, root)
     const sandbox = newSandbox(id, body)
     this.sandboxes.set(id, sandbox)
-    return sandbox
+    return created(sandbox)
   }
 
-  async getOrCreateSandbox(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<Sandbox> {
-    return this.#living(body.name) ?? this.createSandbox(caller, body)
+  async getOrCreateSandbox(
+    caller: Caller,
+    body: CreateSandboxBody & { readonly name: string },
+  ): Promise<CreatedSandbox> {
+    const living = this.#living(body.name)
+    return living ? created(living) : this.createSandbox(caller, body)
   }
 
   async listSandboxes(_caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>> {
@@ -95,9 +102,23 @@ export class TestCore implements Core {
     return found
   }
 
+  async connectSandbox(caller: Caller, id: string): Promise<Connection> {
+    const { id: sandbox, agent, generation } = await this.#active(caller, id)
+    const [socket, tokenFile] = ['/run/airlock/airlock.sock', '/run/airlock/token']
+    return { sandbox, agent, generation, socket, tokenFile, env: {}, scopes: ['self'], expiresAt: later(600_000) }
+  }
+
   async extendSandbox(caller: Caller, id: string, ttlMs: number | undefined): Promise<Sandbox> {
     const sandbox = await this.#active(caller, id)
     return this.#change({ ...sandbox, expiresAt: later(ttlMs ?? sandbox.ttlMs) })
+  }
+
+  async pauseSandbox(caller: Caller, id: string): Promise<Sandbox> {
+    return this.#change({ ...(await this.#active(caller, id)), state: 'paused', pausedAt: now(), pausedBy: 'request' })
+  }
+
+  async resumeSandbox(caller: Caller, id: string): Promise<Sandbox> {
+    return this.#change({ ...(await this.getSandbox(caller, id)), state: 'active', pausedAt: null, pausedBy: null })
   }
 
   async terminateSandbox(caller: Caller, id: string): Promise<Sandbox> {
@@ -282,6 +303,10 @@ export class TestCore implements Core {
     })()
   }
 
+  async backtestPolicy(): Promise<Backtest> {
+    return { replayed: 0, changed: 0, partial: 0, changes: [], examples: [], truncated: false }
+  }
+
   async auditChains(): Promise<readonly AuditChain[]> {
     return []
   }
@@ -334,6 +359,19 @@ export class TestCore implements Core {
   }
 }
 
+function created(sandbox: Sandbox): CreatedSandbox {
+  const { tenant, agent, limits, generation } = sandbox
+  const { memoryBytes, cpus } = limits
+  const limit = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 1000, dollarsPerDay: 1 }
+  const spent = { day: now().slice(0, 10), computeSeconds: 0, dollars: 0 }
+  const budget = { tenant, agent, limits: limit, set: [], reserved: { sandboxes: 1, memoryBytes, cpus }, spent }
+  return {
+    ...sandbox,
+    agentSnapshot: { state: 'connected', generation, approved: true, version: null, labels: {} },
+    reserved: { reservation: 'rsv_test', limits, budget },
+  }
+}
+
 function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
   const limit = (key: 'memoryBytes' | 'cpus' | 'pids' | 'diskBytes'): number =>
     body.limits[key] ?? DEFAULTS[key].default
@@ -356,6 +394,10 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     },
     ttlMs: body.ttlMs,
     idleMs: body.idleMs,
+    onIdle: body.onIdle,
+    maxPausedMs: body.maxPausedMs,
+    pausedAt: null,
+    pausedBy: null,
     createdAt: now(),
     lastActiveAt: now(),
     expiresAt: later(body.ttlMs),

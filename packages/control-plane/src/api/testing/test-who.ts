@@ -2,17 +2,26 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AuditSink } from '@airlock/audit'
+import { AirlockError } from '@airlock/contract'
 import { systemClock } from '@airlock/std'
+import { ApprovalNews } from '../../admission/approval-news.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
+import { createAsks } from '../../orchestration/asks.ts'
 import { DataPlaneClient } from '../../orchestration/data-plane-client.ts'
 import { Heartbeats } from '../../orchestration/heartbeats.ts'
+import type { Kills } from '../../orchestration/killswitch.ts'
 import { Readiness } from '../../orchestration/readiness.ts'
+import { makeGuardian } from '../../orchestration/testing/guardian.ts'
 import { createWho, type Who } from '../../orchestration/who.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
 import { openStore } from '../../store/store.ts'
 
 const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
+
+const notHere = async () => Promise.reject(new AirlockError('not_ready'))
+/** There is nothing here to kill. */
+const NO_KILLSWITCH: Kills = { on: notHere, list: async () => [], lift: notHere }
 
 /** For tests of the HTTP edge, the SDK and the CLI only: the real registry on a store of its own, with no sandboxes. */
 export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who; dispose(): Promise<void> }> {
@@ -23,9 +32,25 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
   readiness.serve()
   const heartbeats = new Heartbeats({ store, clock: systemClock })
   const keyUses = new LatestTimes(store, setKeyUsed)
-  const here = { node: { id: 'here', holder: 'here' }, dataPlane: new DataPlaneClient('/nonexistent') }
-  const world = { store, audit, clock: systemClock, readiness, heartbeats, keyUses, budgetDefaults: BUDGET, ...here }
-  const ends = { agentEnds: { endSandboxesOf: async () => {} }, grantEnds: { endHoldersOf: async () => {} } }
+  const node = { id: 'here', holder: 'here' }
+  const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
+  const world = {
+    store,
+    audit,
+    clock: systemClock,
+    readiness,
+    heartbeats,
+    keyUses,
+    budgetDefaults: BUDGET,
+    approvesVersions: false,
+    ...here,
+  }
+  const ends = {
+    agentEnds: { endSandboxesOf: async () => {} },
+    grantEnds: { endHoldersOf: async () => {} },
+    killswitch: NO_KILLSWITCH,
+    asks: createAsks({ ...world, approvalNews: new ApprovalNews(), webhookPrivate: true }),
+  }
   const dispose = async (): Promise<void> => {
     await store.close()
     rmSync(dir, { recursive: true, force: true })

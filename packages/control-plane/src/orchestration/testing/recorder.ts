@@ -27,6 +27,7 @@ export class TestRecorder {
       stateDir: join(home, 'recorder'),
       publicDir: join(home, 'recorder-public'),
       sockets: [{ path: join(home, 'recorder.sock'), process: 'control-plane', uid }],
+      retention: { days: 30, maxBytes: 2 ** 30 },
       drop: null,
       logLevel: 'silent',
       failpoint: null,

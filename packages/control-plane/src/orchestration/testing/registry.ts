@@ -1,18 +1,28 @@
-import type { NewRecord, Principal } from '@airlock/contract'
+import { AirlockError, type NewRecord, type Principal } from '@airlock/contract'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
 import { openStore, type Store, type StorePlace } from '../../store/store.ts'
 import { insertTenantIfAbsent } from '../../store/tenants.ts'
 import type { AgentEnds } from '../agent-ends.ts'
 import type { Caller } from '../core.ts'
+import { ApprovalNews } from '../../admission/approval-news.ts'
+import { createAsks } from '../asks.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
 import { Heartbeats } from '../heartbeats.ts'
 import { Readiness } from '../readiness.ts'
 import { createWho, type Who } from '../who.ts'
+import { makeGuardian } from './guardian.ts'
 
 const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
 
+/** There is nothing here to kill. */
+const notHere = async () => Promise.reject(new AirlockError('not_ready'))
+
 type Ended = Parameters<AgentEnds['endSandboxesOf']>
+
+interface RegistryOptions {
+  readonly approvesVersions: boolean
+}
 
 /** The registry of agents, keys and tenants on a real store, without sandboxes: what it wants to end is written down. */
 export class TestRegistry {
@@ -24,7 +34,7 @@ export class TestRegistry {
   readonly ended: Ended[] = []
   now = 1_000_000
 
-  private constructor(store: Store) {
+  private constructor(store: Store, options: RegistryOptions) {
     this.store = store
     const clock = { now: () => this.now }
     const readiness = new Readiness({ isHeld: true })
@@ -35,17 +45,20 @@ export class TestRegistry {
     const audit = { require: async (record: NewRecord) => keep(record), note: keep, flush: async () => {} }
     const times = { heartbeats: this.heartbeats, keyUses: this.keyUses, budgetDefaults: BUDGET }
     const node = { id: 'here', holder: 'here' }
-    const world = { store, clock, readiness, audit, node, dataPlane: new DataPlaneClient('/nonexistent'), ...times }
+    const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
+    const world = { store, clock, readiness, audit, ...here, ...times, ...options }
     this.who = createWho(world, {
       agentEnds: { endSandboxesOf: async (...end) => void this.ended.push(end) },
       grantEnds: { endHoldersOf: async () => {} },
+      killswitch: { on: notHere, list: async () => [], lift: notHere },
+      asks: createAsks({ ...world, approvalNews: new ApprovalNews(), webhookPrivate: true }),
     })
   }
 
-  static async open(place: StorePlace): Promise<TestRegistry> {
+  static async open(place: StorePlace, options: RegistryOptions = { approvesVersions: false }): Promise<TestRegistry> {
     const store = await openStore(place)
     for (const id of ['acme', 'globex']) await store.query((db) => insertTenantIfAbsent(db, { id, createdAt: 1 }))
-    return new TestRegistry(store)
+    return new TestRegistry(store, options)
   }
 
   /** What was recorded since the last time, as `point status`. */

@@ -1,21 +1,26 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createPublicKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { Duplex } from 'node:stream'
 import {
   AirlockError,
   type DataPlaneHealth,
   type EffectiveIsolation,
+  FOLLOW_PROTOCOL,
+  followedCall,
+  freezeRequest,
   type NodeCommand,
   nodeCommandSpec,
   type NodeSandbox,
   type NodeSession,
   nodeSessionSpec,
   nodeStepSpec,
+  nodeToken,
   type NodeStepSpec,
   toAirlockError,
   verifyPermit,
 } from '@airlock/contract'
-import { encodeData, encodeMessage, STREAM } from '@airlock/contract/guest'
+import { encodeData, encodeMessage, FrameDecoder, STREAM } from '@airlock/contract/guest'
 
 export const ISOLATION: EffectiveIsolation = {
   backend: 'scripted',
@@ -36,7 +41,17 @@ interface ScriptedCall {
   readonly command: string
   readonly url: URL
   readonly body: Buffer
-  readonly response: ServerResponse
+  readonly response: Reply
+}
+
+/** What scripts use of an answer, over HTTP or in frames. */
+interface Reply {
+  readonly headersSent: boolean
+  flushHeaders(): void
+  writeHead(status: number, headers?: Readonly<Record<string, string | number>>): Pick<Reply, 'write' | 'end'>
+  write(bytes: string | Buffer): unknown
+  end(bytes?: string | Buffer): unknown
+  destroy(): unknown
 }
 
 /** Answers JSON, throws an error, or says `'hang-up'` to die in the middle. */
@@ -51,17 +66,22 @@ export class ScriptedDataPlane {
   readonly sandboxes = new Map<string, NodeSandbox>()
   readonly commands = new Map<string, NodeCommand>()
   readonly sessions = new Map<string, NodeSession>()
+  /** The latest token of each sandbox. */
+  readonly tokens = new Map<string, string>()
   /** Every step that was given, in order. */
   readonly steps: NodeStepSpec[] = []
   output: { readonly stream: 'stdout' | 'stderr' | 'rich'; readonly bytes: Buffer }[] = []
   bootId = 'boot-1'
   /** What running sandboxes have used. */
   readonly cpuMs = new Map<string, number | null>()
+  /** Whether it can pause sandboxes. */
+  pause = true
   machine = { memoryBytes: 2 ** 40, cpus: 100 }
   readonly #scripts = new Map<string, Script>()
   readonly #waiting = new Set<() => void>()
   readonly #socket: string
   readonly #permitKey: string
+  readonly #followed = new Set<Duplex>()
   #server: Server | undefined
 
   constructor(options: { readonly socket: string; readonly permitKey: string }) {
@@ -71,11 +91,20 @@ export class ScriptedDataPlane {
 
   health(): DataPlaneHealth {
     const { memoryBytes, cpus } = this.machine
-    return { node: 'here', backend: 'scripted', bootId: this.bootId, capacity: 50, memoryBytes, cpus }
+    return {
+      node: 'here',
+      backend: 'scripted',
+      bootId: this.bootId,
+      capacity: 50,
+      pause: this.pause,
+      memoryBytes,
+      cpus,
+    }
   }
 
   async listen(): Promise<void> {
     const server = createServer((request, response) => void this.#answer(request, response))
+    server.on('upgrade', (_request, socket) => this.#follow(socket))
     this.#server = server
     await new Promise<void>((resolve) => server.listen(this.#socket, resolve))
   }
@@ -85,6 +114,7 @@ export class ScriptedDataPlane {
     const server = this.#server
     this.#server = undefined
     this.wake()
+    for (const socket of this.#followed) socket.destroy()
     server?.closeAllConnections()
     if (server) await new Promise<void>((resolve) => server.close(() => resolve()))
   }
@@ -111,10 +141,42 @@ export class ScriptedDataPlane {
     const url = new URL(request.url ?? '/', 'http://data-plane')
     const [, , sandbox = '', kind, command = '', verb] = url.pathname.split('/')
     const route = [request.method, routeOf({ sandbox, kind, command, verb }, url)].join(' ')
+    await this.#play(route, { sandbox, command, url, body: await readAll(request), response })
+  }
+
+  /** A followed call is played as the route that it was, with an answer in frames. */
+  #follow(socket: Duplex): void {
+    this.#followed.add(socket)
+    socket.on('close', () => this.#followed.delete(socket))
+    socket.on('error', () => {})
+    socket.on('end', () => socket.destroy())
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${FOLLOW_PROTOCOL}\r\n\r\n`)
+    const decoder = new FrameDecoder()
+    socket.on('data', (chunk: Buffer) => {
+      for (const frame of decoder.push(chunk)) {
+        const call = followedCall.parse(frame.kind === 'message' ? frame.json : undefined)
+        const url = new URL('http://data-plane/?follow=true')
+        const to = { sandbox: call.sandbox, url, response: new FramedReply(socket) }
+        if ('step' in call)
+          void this.#play('POST /sandboxes/:id/sessions/:cid/steps', {
+            ...to,
+            command: call.session,
+            body: Buffer.from(JSON.stringify(call.step)),
+          })
+        else
+          void this.#play('POST /sandboxes/:id/commands', {
+            ...to,
+            command: '',
+            body: Buffer.from(JSON.stringify(call.command)),
+          })
+      }
+    })
+  }
+
+  async #play(route: string, call: ScriptedCall): Promise<void> {
+    const { sandbox, response } = call
     this.calls.push(sandbox === '' ? route : route.replace(':id', sandbox))
     try {
-      const body = await readAll(request)
-      const call = { sandbox, command, url, body, response }
       const script = this.#scripts.get(route) ?? this.#plain(route)
       const answer = await script(call)
       if (answer === 'hang-up') response.destroy()
@@ -132,7 +194,11 @@ export class ScriptedDataPlane {
       'GET /usage': () => ({ usages: [...this.cpuMs].map(([id, cpuMs]) => ({ id, cpuMs })) }),
       'GET /sandboxes': () => ({ sandboxes: [...this.sandboxes.values()] }),
       'POST /sandboxes': (call) => this.#start(call),
+      'PUT /sandboxes/:id/token': (call) => this.#takeToken(call),
       'DELETE /sandboxes/:id': (call) => this.#stop(call),
+      'POST /sandboxes/:id/pause': ({ sandbox }) => this.#set(sandbox, 'paused'),
+      'POST /sandboxes/:id/resume': ({ sandbox }) => this.#set(sandbox, 'running'),
+      'POST /freeze': (call) => this.#freeze(call),
       'POST /sandboxes/:id/commands': (call) => this.#run(call),
       'GET /sandboxes/:id/commands/:cid': (call) => this.#command(call),
       'GET /sandboxes/:id/commands/:cid/wait': (call) => this.#wait(call),
@@ -149,15 +215,37 @@ export class ScriptedDataPlane {
   #start({ body }: ScriptedCall): unknown {
     const { permit: token } = JSON.parse(body.toString()) as { permit: string }
     const key = createPublicKey(readFileSync(this.#permitKey))
-    const { sandbox: id } = verifyPermit(token, key, Date.now())
-    this.sandboxes.set(id, { id, state: 'running', lostReason: null, runningCommands: 0 })
+    const { sandbox: id, tenant, agent } = verifyPermit(token, key, Date.now())
+    this.sandboxes.set(id, { id, tenant, agent, state: 'running', lostReason: null, runningCommands: 0 })
     return { id, image: 'scripted', isolation: ISOLATION }
+  }
+
+  #takeToken({ sandbox, body }: ScriptedCall): unknown {
+    this.#assertThere(sandbox)
+    this.tokens.set(sandbox, nodeToken.parse(JSON.parse(body.toString())).token)
+    return {}
   }
 
   #stop({ sandbox }: ScriptedCall): unknown {
     const existed = this.sandboxes.delete(sandbox)
     this.wake()
     return { existed, usage: existed ? { cpuMs: 7, memoryPeakBytes: 4096 } : null }
+  }
+
+  #set(id: string, state: NodeSandbox['state']): unknown {
+    const sandbox = this.sandboxes.get(id)
+    if (!sandbox) throw new AirlockError('sandbox_not_found')
+    this.sandboxes.set(id, { ...sandbox, state })
+    return {}
+  }
+
+  #freeze({ body }: ScriptedCall): unknown {
+    const scope = freezeRequest.parse(JSON.parse(body.toString()))
+    const fits = (wanted: string | null, has: string) => wanted === null || wanted === has
+    const frozen = [...this.sandboxes.values()].filter(
+      ({ id, tenant, agent }) => fits(scope.tenant, tenant) && fits(scope.agent, agent) && fits(scope.sandbox, id),
+    )
+    return { sandboxes: frozen.map(({ id }) => ({ id, frozenMs: 1, processes: 3 })) }
   }
 
   #openSession({ sandbox, body }: ScriptedCall): NodeSession {
@@ -248,6 +336,38 @@ export class ScriptedDataPlane {
 
   #assertThere(sandbox: string): void {
     if (!this.sandboxes.has(sandbox)) throw new AirlockError('sandbox_not_found')
+  }
+}
+
+/** The answer to a followed call: it is taken with the first byte, and otherwise refused. */
+class FramedReply implements Reply {
+  readonly #socket: Duplex
+  headersSent = false
+
+  constructor(socket: Duplex) {
+    this.#socket = socket
+  }
+
+  flushHeaders(): void {
+    if (!this.headersSent) this.#socket.write(encodeMessage({ taken: true }))
+    this.headersSent = true
+  }
+
+  writeHead(): this {
+    return this
+  }
+
+  write(bytes: string | Buffer): void {
+    this.flushHeaders()
+    this.#socket.write(bytes)
+  }
+
+  end(bytes: string | Buffer): void {
+    this.#socket.write(this.headersSent ? bytes : encodeMessage(JSON.parse(String(bytes))))
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
   }
 }
 

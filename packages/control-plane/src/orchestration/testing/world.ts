@@ -21,7 +21,11 @@ import {
   type RunStepBody,
 } from '@airlock/contract'
 import { createLog, KeyedLock, newId } from '@airlock/std'
+import { KillList } from '../../admission/kill-list.ts'
+import { EvidenceGate } from '../../admission/evidence-gate.ts'
+import { ApprovalNews } from '../../admission/approval-news.ts'
 import { openPermitDesk } from '../../admission/permits.ts'
+import { openSandboxTokenDesk } from '../../admission/sandbox-tokens.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
@@ -31,11 +35,14 @@ import type { Context } from '../context.ts'
 import type { Caller } from '../core.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
 import { Heartbeats } from '../heartbeats.ts'
+import type { KillHook } from '../kill-hooks.ts'
 import { createLifecycle, type Lifecycle } from '../lifecycle-parts.ts'
 import type { NodeIdentity } from '../node-identity.ts'
 import { Readiness } from '../readiness.ts'
+import { makeGuardian } from './guardian.ts'
 import type { TestRecorder } from './recorder.ts'
 import { ScriptedDataPlane } from './scripted-data-plane.ts'
+import { ScriptedDoors } from './scripted-doors.ts'
 
 export const AGENT_STALE_MS = 60 * 60_000
 
@@ -72,10 +79,13 @@ export class World {
   readonly home: string
   readonly clock = new TestClock()
   readonly plane: ScriptedDataPlane
+  readonly doors = new ScriptedDoors()
   /** Records of these points and states are refused, as a recorder on a full disk does. */
   refused: readonly `${Point} ${NewRecord['status']}`[] = []
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
+  /** Told of kills from the next restart on. */
+  killHooks: readonly KillHook[] = []
   readonly capacity: number
   readonly budget: BudgetLimits
   readonly place: StorePlace
@@ -126,20 +136,32 @@ export class World {
     const permits = await openPermitDesk(this.home)
     await permits.publish(this.home, this.node.id)
     this.#audit = audit
+    const gate = new EvidenceGate({
+      require: async (record) => {
+        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
+        await audit.require(record)
+      },
+      note: (record) => audit.note(record),
+      flush: (timeoutMs) => audit.flush(timeoutMs),
+    })
+    const kills = new KillList()
+    const guard = makeGuardian(store, gate, kills)
+    await guard.policies.refresh()
     this.#context = {
       store,
       node: this.node,
-      audit: {
-        require: async (record) => {
-          if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
-          await audit.require(record)
-        },
-        note: (record) => audit.note(record),
-        flush: (timeoutMs) => audit.flush(timeoutMs),
-      },
+      audit: gate,
+      ...guard,
       dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
       permits,
+      sandboxTokens: await openSandboxTokenDesk(this.home),
+      doors: this.doors,
       readiness: new Readiness({ isHeld: true }),
+      approvalNews: new ApprovalNews(),
+      webhooks: { send: () => {}, stop: async () => {} },
+      webhookPrivate: true,
+      kills,
+      killHooks: this.killHooks,
       turns: new KeyedLock(),
       clock: this.clock,
       log: createLog({ process: 'control-plane', level: 'silent', write: () => {} }),
@@ -150,30 +172,36 @@ export class World {
       heartbeats: new Heartbeats({ store, clock: this.clock }),
       keyUses: new LatestTimes(store, setKeyUsed),
       agentStaleMs: AGENT_STALE_MS,
+      approvesVersions: false,
     }
     this.#lifecycle = createLifecycle(this.context)
+    await this.lifecycle.killswitch.reload()
     await this.lifecycle.reconciler.adopt()
     this.context.readiness.serve()
   }
 
   /** One round of the sweep, and what it began. */
   async sweep(): Promise<void> {
+    await this.lifecycle.killswitch.look()
+    await this.lifecycle.killswitch.settled()
     await this.lifecycle.reconciler.look()
     await this.lifecycle.reconciler.settled()
     await this.lifecycle.agentEnds.look()
     await this.lifecycle.agentEnds.settled()
     await this.lifecycle.grantEnds.look()
     await this.lifecycle.grantEnds.settled()
+    await this.lifecycle.connections.look()
+    await this.lifecycle.connections.settled()
   }
 
-  /** What the evidence says of a sandbox, oldest first. */
+  /** What the evidence says of a sandbox, oldest first; that it was connected when it was made is left out. */
   async evidence(sandbox?: string): Promise<readonly AuditRecord[]> {
-    // An end is noted once whoever waited for it has been answered.
-    await setImmediate()
-    await given(this.#audit).flush(5000)
-    const query = { limit: 1000, ...(sandbox === undefined ? {} : { sandbox }) }
-    const { records } = await given(this.#audit).query('default', query)
-    return records.filter((record) => record.seq > this.#before).toReversed()
+    return (await this.#records(sandbox)).filter(({ point, payload }) => !isFirstConnection(point, payload))
+  }
+
+  /** How a sandbox was connected, oldest first. */
+  async connections(sandbox: string): Promise<readonly AuditRecord[]> {
+    return (await this.#records(sandbox)).filter(({ point }) => point === 'sandbox.connect')
   }
 
   /** The same as `point status`, for comparing. */
@@ -187,6 +215,15 @@ export class World {
     rmSync(this.home, { recursive: true, force: true })
   }
 
+  async #records(sandbox?: string): Promise<readonly AuditRecord[]> {
+    // An end is noted once whoever waited for it has been answered.
+    await setImmediate()
+    await given(this.#audit).flush(5000)
+    const query = { limit: 1000, ...(sandbox === undefined ? {} : { sandbox }) }
+    const { records } = await given(this.#audit).query('default', query)
+    return records.filter((record) => record.seq > this.#before).toReversed()
+  }
+
   async #leave(): Promise<void> {
     this.#lifecycle?.watch.stop()
     this.#lifecycle?.stepWatch.stop()
@@ -194,6 +231,10 @@ export class World {
     this.#context?.dataPlane.close()
     await this.#context?.store.close()
   }
+}
+
+function isFirstConnection(point: Point, payload: AuditRecord['payload']): boolean {
+  return point === 'sandbox.connect' && payload['cause'] === 'creation'
 }
 
 export const CALLER: Caller = caller({ tenant: 'default' })

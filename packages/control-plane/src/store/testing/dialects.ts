@@ -12,7 +12,7 @@ export interface TestStores {
   /** Runs SQL beside the store. Answers the first column of each row. */
   run(place: StorePlace, sql: string): Promise<readonly unknown[]>
   tables(place: StorePlace): Promise<readonly unknown[]>
-  /** Refuses every change of a sandbox from now on: that is what a full disk looks like. Answers how to end that. */
+  /** Refuses every change of a sandbox, and new kills, from now on: that is what a full disk looks like. Answers how to end that. */
   fill(place: StorePlace): Promise<() => Promise<unknown>>
   /** Ends what runs for them and removes them all. */
   stop(): Promise<void>
@@ -62,9 +62,13 @@ class SqliteStores implements TestStores {
   }
 
   async fill(place: StorePlace): Promise<() => Promise<unknown>> {
-    const full = `create trigger full before update on sandboxes begin select raise(abort, 'disk full'); end`
-    await this.run(place, full)
-    return async () => this.run(place, 'drop trigger full')
+    const full = `begin select raise(abort, 'disk full'); end`
+    await this.run(place, `create trigger full before update on sandboxes ${full}`)
+    await this.run(place, `create trigger full_kills before insert on kills ${full}`)
+    return async () => {
+      await this.run(place, 'drop trigger full')
+      await this.run(place, 'drop trigger full_kills')
+    }
   }
 
   async stop(): Promise<void> {
@@ -96,8 +100,8 @@ class PostgresStores implements TestStores {
   async fill(place: StorePlace): Promise<() => Promise<unknown>> {
     const raise = `begin raise exception 'disk full' using errcode = '53100'; end`
     await this.run(place, `create function full_disk() returns trigger language plpgsql as $$ ${raise} $$`)
-    const trigger = 'create trigger full_disk before update on sandboxes for each row execute function full_disk()'
-    await this.run(place, trigger)
+    for (const when of ['update on sandboxes', 'insert on kills'])
+      await this.run(place, `create trigger full_disk before ${when} for each row execute function full_disk()`)
     return async () => this.run(place, 'drop function full_disk() cascade')
   }
 

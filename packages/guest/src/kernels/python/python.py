@@ -67,6 +67,8 @@ class Driver:
     loop = None
     fflush = None
     received = b""
+    # Goes out with the next line.
+    owed = b""
     remember_source = describe = bundle = None
 
 
@@ -257,6 +259,13 @@ def encode_json(value):
     return "".join(encode_parts(value, 0))
 
 
+def send_with_next(message):
+    """What nobody need hear before the line that follows at once."""
+    line = (encode_json(message) + "\n").encode("utf-8", "replace")
+    with SENDING:
+        Driver.owed += line
+
+
 def send(message):
     """The whole line or nothing: an interrupt comes before or after it."""
     line = (encode_json(message) + "\n").encode("utf-8", "replace")
@@ -264,7 +273,8 @@ def send(message):
     Driver.writing = Driver.writing or is_main
     try:
         with SENDING:
-            view = memoryview(line)
+            view = memoryview(Driver.owed + line)
+            Driver.owed = b""
             while len(view) > 0:
                 view = view[write_fd(Driver.channel, view) :]
     finally:
@@ -277,7 +287,7 @@ def send(message):
 SENDING = _thread.allocate_lock()
 
 
-def show(kind, data):
+def show(kind, data, say=send):
     """One rich output of the step that this thread or task belongs to."""
     step = owner.get() or Driver.step
     if step is None or step.over or getpid() != HERE:
@@ -288,7 +298,7 @@ def show(kind, data):
     if size > MIME_BYTES:
         text = "[dropped: %s, %d bytes; at most %d can be shown]" % (", ".join(list(data)[:4]), size, MIME_BYTES)
         data = {"text/plain": text}
-    send({"type": "rich", "nonce": step.nonce, "line": {"kind": kind, "data": data}})
+    say({"type": "rich", "nonce": step.nonce, "line": {"kind": kind, "data": data}})
 
 
 def run_step(request):
@@ -388,7 +398,7 @@ def run_code(code):
         value = finish(compile(_ast.Expression(last.value), name, "eval", AWAIT, True), space)
         if value is not None and not code.rstrip().endswith(";"):
             space["_"] = value
-            show("result", Driver.bundle(value))
+            show("result", Driver.bundle(value), send_with_next)
     if "matplotlib.pyplot" in modules:
         load("display").show_figures()
 

@@ -1,9 +1,9 @@
-import { BOUNDS, type Limits } from '@airlock/contract'
+import { BOUNDS, type DoorName, type Limits } from '@airlock/contract'
 import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { DISK_DIRS } from './disk.ts'
 import type { GrantBind } from './grants/grants.ts'
 import type { Bind } from './groups/groups.ts'
-import { STAGED } from './paths.ts'
+import { STAGED, stagedDoor } from './paths.ts'
 import type { OciSeccomp } from './seccomp.ts'
 import type { UidRange } from './uid-ranges.ts'
 
@@ -17,6 +17,7 @@ export interface BundleSpec {
   readonly imageBinds: readonly Bind[]
   readonly groupBinds: readonly Bind[]
   readonly grants: readonly GrantBind[]
+  readonly doors: readonly DoorName[]
   /** For a runtime that joins a group itself. */
   readonly cgroupsPath: string | undefined
   readonly maxOpenFiles: number
@@ -132,6 +133,9 @@ function makeMounts(spec: BundleSpec): readonly Mount[] {
     tmpfs(INSIDE.private, ['nosuid', 'nodev', 'noexec', 'mode=700', 'size=4194304', 'nr_inodes=1024']),
     tmpfs(INSIDE.steps, ['nosuid', 'nodev', 'noexec', 'mode=711', `size=${STEPS_BYTES}`, 'nr_inodes=1024']),
     readOnly({ source: STAGED.control, destination: INSIDE.controlDir }, ['noexec']),
+    ...spec.doors.map((name) =>
+      readOnly({ source: stagedDoor(name), destination: `${INSIDE.doors}/${name}` }, ['noexec']),
+    ),
     ...spec.groupBinds.map((bind) => writable(bind, ['noexec'])),
     // Each by itself: a runtime may bind the directory without what is mounted in it.
     readOnly({ source: STAGED.program, destination: INSIDE.program }),

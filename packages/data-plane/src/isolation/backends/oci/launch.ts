@@ -4,10 +4,11 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { SandboxSpec } from '../../backend.ts'
 import { DISK_DIRS } from './disk.ts'
 import { REFUSED_EXIT } from './grants/grants.ts'
 import type { GroupEntry } from './groups/groups.ts'
-import { STAGE, STAGED, stagedOverlay, type SandboxPaths } from './paths.ts'
+import { STAGE, STAGED, stagedDoor, stagedOverlay, type SandboxPaths } from './paths.ts'
 import { HOST_ENV } from './run-tool.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -20,6 +21,8 @@ export interface Launch {
   /** Host uid and gid of the user inside. */
   readonly user: number
   readonly sources: LaunchSources
+  /** Directories that the root lacks and that the runtime needs to mount on. */
+  readonly points: readonly string[]
   /** For the program that brings what was granted to the stage. Undefined when nothing was. */
   readonly grants: string | undefined
 }
@@ -34,6 +37,7 @@ export interface LaunchSources {
   /** The directory of the drivers of interpreters. */
   readonly kernels: string
   readonly controlDir: string
+  readonly doors: SandboxSpec['doors']
   /** A mount that the runtime must not see, on hosts where it would refuse to work. */
   readonly hidden: string | undefined
 }
@@ -46,7 +50,13 @@ const DISK_OPTIONS = 'loop,nosuid,nodev,noatime,noinit_itable,X-mount.mkdir'
 export async function writeLaunch(launch: Launch): Promise<void> {
   const { paths, groups, user } = launch
   const dir = join(paths.dir, 'launch')
-  await Promise.all([mkdir(dir), mkdir(paths.bundle), mkdir(paths.runtimeState, { recursive: true, mode: 0o700 })])
+  const points = launch.points.map(async (point) => await mkdir(join(pointsOf(paths), point), { recursive: true }))
+  await Promise.all([
+    ...points,
+    mkdir(dir),
+    mkdir(paths.bundle),
+    mkdir(paths.runtimeState, { recursive: true, mode: 0o700 }),
+  ])
   const lines = (rows: readonly (readonly string[])[]) => rows.map((row) => `${row.join(' ')}\n`).join('')
   const owned = Object.values(DISK_DIRS).map((name) => `${STAGED.disk}/${name}`)
   await Promise.all([
@@ -90,9 +100,9 @@ export async function runLaunch(launch: Launch, signal: AbortSignal): Promise<vo
 }
 
 function runtimeArgs({ id, paths, runtime }: Launch): readonly string[] {
-  const global = runtime.kind === 'crun' ? ['--cgroup-manager=disabled'] : []
   return [
-    ...global,
+    ...GLOBAL_ARGS[runtime.kind],
+    ...runtime.args,
     `--root=${paths.runtimeState}`,
     `--log=${paths.runtimeLog}`,
     'run',
@@ -103,6 +113,13 @@ function runtimeArgs({ id, paths, runtime }: Launch): readonly string[] {
   ]
 }
 
+/** Groups are ours. Of gVisor: no network, sockets of the host may be dialled and not made, and our filter holds inside too. */
+const GLOBAL_ARGS: Readonly<Record<Runtime['kind'], readonly string[]>> = {
+  crun: ['--cgroup-manager=disabled'],
+  runc: [],
+  runsc: ['--ignore-cgroups', '--network=none', '--host-uds=open', '--oci-seccomp'],
+}
+
 interface StageMount {
   readonly source: string
   readonly target: string
@@ -110,7 +127,12 @@ interface StageMount {
   readonly type?: string
 }
 
-function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
+/** Laid over the root, which is not ours to change. */
+function pointsOf(paths: SandboxPaths): string {
+  return join(paths.dir, 'points')
+}
+
+function makeFstab({ paths, sources, points }: Launch): readonly (readonly string[])[] {
   const bind = (source: string, target: string): StageMount => ({ source, target, options: 'bind,X-mount.mkdir' })
   const bindOver = (source: string, target: string): StageMount => ({ source, target, options: 'bind,ro' })
   const { hidden } = sources
@@ -118,9 +140,13 @@ function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
     { source: 'tmpfs', target: STAGE, options: 'mode=711,size=65536,nr_inodes=256', type: 'tmpfs' },
     ...(hidden === undefined ? [] : [{ source: 'tmpfs', target: hidden, options: 'ro,size=4096', type: 'tmpfs' }]),
     { source: paths.disk, target: STAGED.disk, options: DISK_OPTIONS, type: 'ext4' },
-    ...layered(sources.root, STAGED.rootfs),
+    // gVisor remounts its root with no more than "ro", and may not take back what else was said of it.
+    ...(points.length > 0
+      ? layered([pointsOf(paths), ...sources.root], STAGED.rootfs, 'ro')
+      : layered(sources.root, STAGED.rootfs)),
     ...Object.entries(sources.overlays).flatMap(([name, layers]) => layered(layers, stagedOverlay(name))),
     bind(sources.controlDir, STAGED.control),
+    ...sources.doors.map(({ name, source }) => bind(source, stagedDoor(name))),
     bind(sources.program, STAGED.program),
     bindOver(sources.node, `${STAGED.program}/bin/node`),
     bindOver(sources.guest, `${STAGED.program}/guest.cjs`),
@@ -138,14 +164,14 @@ function makeFstab({ paths, sources }: Launch): readonly (readonly string[])[] {
 }
 
 /** One directory is bound; several become one view, through places on the stage whose names need no escape in options. */
-function layered(layers: readonly string[], target: string): readonly StageMount[] {
+function layered(layers: readonly string[], target: string, flags = 'ro,nosuid,nodev'): readonly StageMount[] {
   const [only, ...more] = layers
   if (only !== undefined && more.length === 0) return [{ source: only, target, options: 'bind,X-mount.mkdir' }]
   const places = layers.map((source, at) => ({ source, target: `${target}-${at}`, options: 'bind,X-mount.mkdir' }))
   const lower = places.map((place) => place.target).join(':')
   return [
     ...places,
-    { source: 'overlay', target, options: `ro,nosuid,nodev,lowerdir=${lower},X-mount.mkdir`, type: 'overlay' },
+    { source: 'overlay', target, options: `${flags},lowerdir=${lower},X-mount.mkdir`, type: 'overlay' },
   ]
 }
 

@@ -1,5 +1,6 @@
 import type { EffectiveIsolation } from '@airlock/contract'
 import { readFileSync, readlinkSync } from 'node:fs'
+import type { RuntimeKind } from './runtime.ts'
 
 /** The namespaces of a sandbox, and what the kernel calls them in /proc. */
 const NAMESPACES = {
@@ -17,8 +18,11 @@ export type Measured = Pick<
   'namespaces' | 'network' | 'seccomp' | 'noNewPrivileges' | 'capabilities' | 'uidRange'
 >
 
-/** What the kernel says of the first process of a sandbox, whatever the runtime was told. */
-export function measureIsolation(pid: number): Measured {
+/**
+ * What the kernel says of the first process of a sandbox, whatever the runtime was told. Of gVisor that is its kernel, which
+ * never starts another program: what it holds counts, not what one could gain.
+ */
+export function measureIsolation(pid: number, kind: RuntimeKind): Measured {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'mu').exec(status)?.[1]
   const own = (file: string) => readlinkSync(`/proc/${pid}/ns/${file}`) !== readlinkSync(`/proc/self/ns/${file}`)
@@ -28,9 +32,15 @@ export function measureIsolation(pid: number): Measured {
     network: own('net') && devicesOf(pid).every((name) => name === 'lo') ? 'none' : 'host',
     seccomp: field('Seccomp') === '2' ? 'allowlist' : 'none',
     noNewPrivileges: field('NoNewPrivs') === '1',
-    capabilities: capabilitiesOf(BigInt(`0x${field('CapBnd') ?? 'ffffffffffffffff'}`)),
+    capabilities: capabilitiesOf(BigInt(`0x${field(kind === 'runsc' ? 'CapPrm' : 'CapBnd') ?? 'ffffffffffffffff'}`)),
     uidRange: { first: first ?? 0, count: count ?? 0 },
   }
+}
+
+/** Whether the process is the kernel of gVisor, which has become that after it filtered itself. Throws when it is gone. */
+export function isSentry(pid: number): boolean {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('runsc-sandbox\0') && /^Seccomp:\s*2$/mu.test(status)
 }
 
 /** Whether the runtime's child has become the first program of the sandbox, which has these words. Throws when it is gone. */
@@ -43,8 +53,16 @@ function devicesOf(pid: number): readonly string[] {
   return lines.map((line) => line.split(':')[0]?.trim() ?? '')
 }
 
-/** Those the guest is given, by name; any other by its number. */
-const NAMES: Readonly<Record<number, string>> = { 5: 'KILL', 6: 'SETGID', 7: 'SETUID', 8: 'SETPCAP' }
+/** Those the guest or the kernel of gVisor is given, by name; any other by its number. */
+const NAMES: Readonly<Record<number, string>> = {
+  5: 'KILL',
+  6: 'SETGID',
+  7: 'SETUID',
+  8: 'SETPCAP',
+  18: 'SYS_CHROOT',
+  19: 'SYS_PTRACE',
+  21: 'SYS_ADMIN',
+}
 
 function capabilitiesOf(mask: bigint): string[] {
   const numbers = Array.from({ length: 64 }, (_, bit) => bit).filter((bit) => (mask >> BigInt(bit)) & 1n)

@@ -4,44 +4,48 @@ import {
   isAirlockError,
   type EffectiveIsolation,
   type Failpoint,
+  type Limits,
 } from '@airlock/contract'
-import { INSIDE, type GuestBoot, type GuestPrograms } from '@airlock/contract/guest'
+import { INSIDE, type GuestBoot, type GuestGroups, type GuestPrograms } from '@airlock/contract/guest'
 import { deadline, waitFor, type Log } from '@airlock/std'
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type {
-  Capabilities,
-  GroupUsage,
-  IsolationBackend,
-  RunningSandbox,
-  SandboxSpec,
-  SandboxStats,
-  StartedSandbox,
+import {
+  STRICT_DIFFERENCES,
+  type Capabilities,
+  type GroupUsage,
+  type IsolationBackend,
+  type RunningSandbox,
+  type SandboxSpec,
+  type SandboxStats,
+  type StartedSandbox,
 } from '../../backend.ts'
 import { initArgs, makeBundle, USER } from './bundle.ts'
 import { destroySandbox } from './destroy.ts'
 import { Disks } from './disk.ts'
 import { findGroups } from './groups/find-groups.ts'
 import { grantBinds, OciHostPaths } from './grants/grants.ts'
-import type { GroupEntry, Groups } from './groups/groups.ts'
+import { GUEST_LIMITS, type GroupEntry, type Groups } from './groups/groups.ts'
 import type { Image } from './images/image.ts'
 import { ImageStore } from './images/image-store.ts'
 import { makeProgram, type Program } from './images/program.ts'
 import { runLaunch, writeLaunch, type Launch } from './launch.ts'
-import { isInit, measureIsolation } from './measure.ts'
+import { isInit, isSentry, measureIsolation } from './measure.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
 import { throwOnMissingCapabilities } from './rights.ts'
 import { requireTool } from './run-tool.ts'
-import { findRuntime, nameOf, type Runtime } from './runtime.ts'
-import { compileSeccomp, readSeccompProfile, type OciSeccomp } from './seccomp.ts'
+import { findRuntime, findStrictRuntime, nameOf, type Runtime } from './runtime.ts'
+import { compileSeccomp, readSeccompProfile, forGvisor, type OciSeccomp } from './seccomp.ts'
 import { tryIdMappedMount } from './tries.ts'
 import { UidRanges, type UidRange } from './uid-ranges.ts'
 
 export interface OciOptions extends Places {
   /** `auto`, a name, or a path. */
   readonly runtime: string
+  /** gVisor, for the strict tier: `auto`, `none`, or a path. */
+  readonly runsc?: string
   /** The group of version 2 that was delegated to us, from the root of the tree. */
   readonly cgroup?: string
   /** Host path of the guest, one bundled file. */
@@ -56,6 +60,7 @@ export interface OciOptions extends Places {
 export async function createOciBackend(options: OciOptions): Promise<OciBackend> {
   throwUnlessCapable()
   const runtime = await findRuntime(options.runtime)
+  const gvisor = await findStrictRuntime(options.runsc ?? 'auto')
   for (const [tool, debianPackage] of TOOLS) requireTool(tool, debianPackage)
   if (!existsSync(options.guestBundle))
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
@@ -65,15 +70,18 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
   throwUnlessReadable(program.guest, 0o004)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
   mkdirSync(STAGE, { recursive: true, mode: 0o711 })
+  const profile = readSeccompProfile()
   return new OciBackend(options, {
-    runtime,
+    tiers: {
+      standard: { runtime, seccomp: compileSeccomp(profile) },
+      ...(gvisor ? { strict: { runtime: gvisor, seccomp: compileSeccomp(forGvisor(profile)) } } : {}),
+    },
     program,
     groups: findGroups(options.stateDir, options.cgroup),
     uidRanges: new UidRanges(),
     images: new ImageStore(options),
     ours: await makeProgram(options.stateDir, program.node),
     disks: new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), options.stateDir),
-    seccomp: compileSeccomp(readSeccompProfile()),
     maxOpenFiles: Math.min(4096, maxOpenFiles()),
     mapsOwners: (await tryIdMappedMount()).works,
   })
@@ -92,21 +100,30 @@ const START_LIMIT_MS = 30_000
 const FREEZE_LIMIT_MS = 5_000
 
 interface Parts {
-  readonly runtime: Runtime
+  readonly tiers: { readonly standard: Tier; readonly strict?: Tier }
   readonly program: { readonly node: string; readonly guest: string; readonly kernels: string }
   readonly groups: Groups
   readonly uidRanges: UidRanges
   readonly images: ImageStore
   readonly ours: Program
   readonly disks: Disks
-  readonly seccomp: OciSeccomp
   readonly maxOpenFiles: number
   readonly mapsOwners: boolean
 }
 
+/** What a sandbox of a tier runs on. */
+interface Tier {
+  readonly runtime: Runtime
+  readonly seccomp: OciSeccomp
+}
+
+/** What the kernel of gVisor may use itself, beside the guest: its own memory, and a thread or more for each one inside. */
+const SENTRY_LIMITS = { memoryBytes: 128 * 1024 * 1024, pids: 256 } as const
+
 /** One start under way. */
 interface Start {
   readonly spec: SandboxSpec
+  readonly tier: Tier
   readonly paths: SandboxPaths
   readonly image: Image
 }
@@ -127,22 +144,23 @@ export class OciBackend implements IsolationBackend {
   constructor(options: OciOptions, parts: Parts) {
     this.#options = options
     this.#parts = parts
-    this.runtime = nameOf(parts.runtime)
+    this.runtime = nameOf(parts.tiers.standard.runtime)
     this.images = parts.images
     this.hostPaths = new OciHostPaths(options)
     this.capabilities = {
-      tiers: ['standard'],
+      tiers: parts.tiers.strict ? ['standard', 'strict'] : ['standard'],
       network: 'none',
       pause: true,
       separateGuestUid: true,
       limits: [...parts.groups.limits, 'disk'],
       cgroup: parts.groups.kind,
       mounts: parts.mapsOwners ? ['idmap'] : [],
+      strictDiffers: parts.tiers.strict ? STRICT_DIFFERENCES : [],
     }
   }
 
   async start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
-    throwOnUnsupported(spec)
+    const tier = this.#tierOf(spec)
     const image = this.images.find(spec.image)
     const paths = pathsOf(this.#options, spec.id)
     // Checked before anything is made, for a start that fails destroys whatever bears its id.
@@ -150,7 +168,7 @@ export class OciBackend implements IsolationBackend {
       throw new AirlockError('internal', `${spec.id} was started before.`)
     const abort = new AbortController()
     const until = deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal]))
-    const started = this.#startOrDestroy({ spec, image, paths }, until)
+    const started = this.#startOrDestroy({ spec, tier, image, paths }, until)
     this.#starting.set(spec.id, { ended: started.catch(() => undefined), abort })
     const running = await started.finally(() => this.#starting.delete(spec.id))
     return { ...running, image: image.name }
@@ -177,6 +195,10 @@ export class OciBackend implements IsolationBackend {
 
   async thaw(id: string): Promise<void> {
     this.#parts.groups.thaw(id)
+  }
+
+  async isFrozen(id: string): Promise<boolean> {
+    return this.#parts.groups.isFrozen(id)
   }
 
   async stats(id: string): Promise<SandboxStats | undefined> {
@@ -225,7 +247,7 @@ export class OciBackend implements IsolationBackend {
     const { failpoint } = this.#options
     await mkdir(paths.dir, { recursive: true, mode: 0o700 })
     const uidRange = uidRanges.claim(paths.dir)
-    const entry = this.#makeGroups(spec, uidRange)
+    const entry = this.#makeGroups(start, uidRange)
     await failpoint('create.groups-made')
     await disks.make(paths.disk, spec.limits.diskBytes)
     await failpoint('create.disk-made')
@@ -237,7 +259,7 @@ export class OciBackend implements IsolationBackend {
     await writeLaunch(launch)
     await runLaunch(launch, signal)
     await failpoint('create.launched')
-    await writeFile(paths.isolation, JSON.stringify(await this.#measure({ paths, init: initArgs(boot) }, signal)))
+    await writeFile(paths.isolation, JSON.stringify(await this.#measure(start, initArgs(boot), signal)))
     if (launch.runtime.kind === 'crun') this.#compiledSeccomp ??= await readCompiledSeccomp(paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
@@ -245,24 +267,31 @@ export class OciBackend implements IsolationBackend {
   }
 
   /** Fails closed: a limit that the kernel does not take is not one. */
-  #makeGroups(spec: SandboxSpec, uidRange: UidRange): GroupEntry {
+  #makeGroups({ spec, tier }: Start, uidRange: UidRange): GroupEntry {
+    const isWhole = tier.runtime.kind === 'runsc'
+    const limits = isWhole ? withSentry(spec.limits) : spec.limits
     try {
-      return this.#parts.groups.make(spec.id, { limits: spec.limits, owner: uidRange.first })
+      return this.#parts.groups.make(spec.id, { limits, owner: uidRange.first, isWhole })
     } catch (cause) {
       throw new AirlockError('isolation_unavailable', 'The limits of the sandbox cannot be enforced.', { cause })
     }
   }
 
-  #boot({ spec, image }: Start): GuestBoot {
+  #boot({ spec, tier, image }: Start): GuestBoot {
     const { groups, ours } = this.#parts
-    return makeBoot(groups.inside(spec.id).guest, image.hasHostPrograms ? undefined : ours.programs)
+    // The kernel of gVisor has no group that a process inside could enter.
+    const inside = tier.runtime.kind === 'runsc' ? undefined : groups.inside(spec.id).guest
+    const boot = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs)
+    return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors }
   }
 
   #launch(
-    { spec, paths, image }: Start,
+    { spec, paths, image, tier }: Start,
     made: { readonly uidRange: UidRange; readonly boot: GuestBoot; readonly groups: GroupEntry },
   ): Launch {
-    const { groups, ours, program, runtime, seccomp } = this.#parts
+    const { groups, ours, program } = this.#parts
+    const { runtime, seccomp } = tier
+    const isWhole = runtime.kind === 'runsc'
     const inside = groups.inside(spec.id)
     const user = made.uidRange.first + USER.uid
     const hides = runtime.kind === 'crun' && groups.kind === 'hybrid' && existsSync(UNIFIED_BESIDE_V1)
@@ -272,16 +301,19 @@ export class OciBackend implements IsolationBackend {
       runtime,
       groups: made.groups,
       user,
+      // gVisor mounts on the root itself what is bound, and knows of the memory file systems between only later.
+      points: isWhole ? [INSIDE.controlDir, ...spec.doors.map(({ name }) => `${INSIDE.doors}/${name}`)] : [],
       grants: spec.mounts.length === 0 ? undefined : this.hostPaths.request(spec.mounts, user),
       bundle: makeBundle({
         boot: made.boot,
         limits: spec.limits,
         uidRange: made.uidRange,
         seccomp,
-        compiledSeccomp: this.#compiledSeccomp,
+        compiledSeccomp: runtime.kind === 'crun' ? this.#compiledSeccomp : undefined,
         imageBinds: image.binds,
-        groupBinds: inside.binds,
+        groupBinds: isWhole ? [] : inside.binds,
         grants: grantBinds(spec.mounts),
+        doors: spec.doors.map(({ name }) => name),
         cgroupsPath: runtime.kind === 'runc' ? groups.runtimePath(spec.id) : undefined,
         maxOpenFiles: this.#parts.maxOpenFiles,
       }),
@@ -291,24 +323,44 @@ export class OciBackend implements IsolationBackend {
         overlays: image.overlays,
         program: ours.dir,
         controlDir: spec.controlDir,
+        doors: spec.doors,
         hidden: hides ? UNIFIED_BESIDE_V1 : undefined,
       },
     }
   }
 
+  /** Fails closed: what this backend does not do is refused, never done differently. */
+  #tierOf(spec: SandboxSpec): Tier {
+    const tier = this.#parts.tiers[spec.tier]
+    if (tier?.runtime.kind === 'runsc' && spec.mounts.some(({ mode }) => mode === 'rw'))
+      throw new AirlockError(
+        'isolation_unavailable',
+        'In the strict tier nothing of the host is mounted for writing.',
+        {
+          hint: 'Grant it read-only, or use the standard tier.',
+        },
+      )
+    if (tier) return tier
+    throw new AirlockError('isolation_unavailable', `The tier "${spec.tier}" is not available on this host.`, {
+      hint: 'Install gVisor (runsc), or name one in AIRLOCK_RUNSC.',
+    })
+  }
+
   /** A runtime answers before its child has become ours, and the filter comes last: only then is there a wall to measure. */
   async #measure(
-    of: { readonly paths: SandboxPaths; readonly init: readonly string[] },
+    { spec, tier, paths }: Start,
+    init: readonly string[],
     signal: AbortSignal,
   ): Promise<EffectiveIsolation> {
-    const pid = readPidFile(of.paths.pidFile)
+    const pid = readPidFile(paths.pidFile)
     if (pid === undefined) throw new AirlockError('start_failed', 'The runtime did not say which process it started.')
-    await waitFor(() => (isInit(pid, of.init) ? true : undefined), { signal, everyMs: 1 })
+    const isUp = () => (tier.runtime.kind === 'runsc' ? isSentry(pid) : isInit(pid, init))
+    await waitFor(() => (isUp() ? true : undefined), { signal, everyMs: 1 })
     return {
       backend: this.name,
-      runtime: this.runtime,
-      tier: 'standard',
-      ...measureIsolation(pid),
+      runtime: nameOf(tier.runtime),
+      tier: spec.tier,
+      ...measureIsolation(pid, tier.runtime.kind),
       cgroup: this.#parts.groups.kind,
       limits: [...this.capabilities.limits],
     }
@@ -327,7 +379,7 @@ async function readCompiledSeccomp(paths: SandboxPaths, id: string): Promise<str
 }
 
 /** Nothing of the caller's is in it: arguments of a process can be read by everybody on the host. */
-function makeBoot(groups: GuestBoot['groups'], programs: GuestPrograms | undefined): GuestBoot {
+function makeBoot(groups: GuestGroups | undefined, programs: GuestPrograms | undefined): GuestBoot {
   const local = `${INSIDE.home}/.local`
   const own = [INSIDE.wrappers, `${local}/bin`]
   const env = {
@@ -342,7 +394,7 @@ function makeBoot(groups: GuestBoot['groups'], programs: GuestPrograms | undefin
     ...installEnv(local),
   }
   const { controlSocket: socket, kernels, steps } = INSIDE
-  return { socket, user: USER, env, groups, kernels, steps, ...(programs ? { programs } : {}) }
+  return { socket, user: USER, env, kernels, steps, ...(groups ? { groups } : {}), ...(programs ? { programs } : {}) }
 }
 
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -366,10 +418,13 @@ function installEnv(prefix: string): Readonly<Record<string, string>> {
   }
 }
 
-/** Fails closed: what this backend does not do is refused, never done differently. */
-function throwOnUnsupported(spec: SandboxSpec): void {
-  if (spec.tier !== 'standard')
-    throw new AirlockError('isolation_unavailable', `The tier "${spec.tier}" is not available on this host.`)
+/** Where all of a sandbox is one process, what the guest and the kernel in that process need comes on top. */
+function withSentry(limits: Limits): Limits {
+  return {
+    ...limits,
+    memoryBytes: limits.memoryBytes + GUEST_LIMITS.memoryBytes + SENTRY_LIMITS.memoryBytes,
+    pids: limits.pids + GUEST_LIMITS.pids + SENTRY_LIMITS.pids,
+  }
 }
 
 function throwUnlessCapable(): void {

@@ -15,25 +15,32 @@ const GUEST = fileURLToPath(new URL('../../fixtures/probe-guest.cjs', import.met
 
 for (const runtime of ['crun', 'runc'] as const)
   describe(`with ${runtime} on this host`, requires(runtime), () => {
-    describeBackend(`oci (${runtime})`, () => makeHost(runtime))
+    describeBackend(`oci (${runtime})`, () => makeHost({ runtime, tier: 'standard' }))
   })
 
-function makeHost(runtime: string): BackendHost {
+describe('with runsc on this host', requires('crun', 'runsc'), () => {
+  describeBackend('oci (runsc)', () => makeHost({ runtime: 'auto', tier: 'strict' }))
+})
+
+function makeHost({ runtime, tier }: { readonly runtime: string; readonly tier: BackendHost['tier'] }): BackendHost {
   const root = mkdtempSync(join(tmpdir(), 'airlock oci-'))
   const [stateDir, runtimeDir] = [join(root, 'state'), join(root, 'run')]
   const log = createLog({ process: 'test', level: 'error', write: (line) => process.stderr.write(line) })
+  const options = {
+    stateDir,
+    runtimeDir,
+    runtime,
+    guestBundle: GUEST,
+    node: process.execPath,
+    log,
+    failpoint: async () => {},
+    runsc: process.env['AIRLOCK_RUNSC'] ?? 'auto',
+  }
   return {
     runtimeDir,
-    make: async (failpoint: Failpoint = async () => {}) =>
-      await createOciBackend({
-        stateDir,
-        runtimeDir,
-        runtime,
-        guestBundle: GUEST,
-        node: process.execPath,
-        log,
-        failpoint,
-      }),
+    tier,
+    make: async (failpoint: Failpoint = async () => {}) => await createOciBackend({ ...options, failpoint }),
+    makeStandardOnly: async () => await createOciBackend({ ...options, runsc: 'none' }),
     leftovers: (id) => leftovers({ id, stateDir, runtimeDir }),
     close: () => rmSync(root, { recursive: true, force: true }),
   }

@@ -1,4 +1,4 @@
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type DoorName } from '@airlock/contract'
 import { join } from 'node:path'
 
 /** Where the backend keeps things. */
@@ -22,6 +22,11 @@ export const STAGED = {
 /** Where an image's own overlay is. */
 export function stagedOverlay(name: string): string {
   return `${STAGE}/${name}`
+}
+
+/** Where a door's directory is. */
+export function stagedDoor(name: DoorName): string {
+  return `${STAGE}/door-${name}`
 }
 
 /** Everything of one sandbox on disk, named by its id. */

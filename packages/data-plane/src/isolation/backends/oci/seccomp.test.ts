@@ -1,6 +1,16 @@
 import fc from 'fast-check'
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { compileSeccomp, complement, readSeccompProfile, type SeccompProfile } from './seccomp.ts'
+import { requires } from '../../../../../../test/support/requires.ts'
+import {
+  compileSeccomp,
+  complement,
+  readSeccompProfile,
+  forGvisor,
+  type OciSeccomp,
+  type SeccompProfile,
+} from './seccomp.ts'
 
 const profile = (allow: SeccompProfile['allow']): SeccompProfile => ({ about: [], allow, absent: [] })
 
@@ -54,6 +64,19 @@ describe('compileSeccomp', () => {
     expect(absent.flatMap(({ syscalls }) => syscalls).filter((name) => allowed.includes(name))).toEqual([])
   })
 
+  it('leaves to gVisor what must look absent and cannot, and denies it the rest', () => {
+    const { allow, absent } = forGvisor(readSeccompProfile())
+    const allowed = new Set(allow.flatMap(({ syscalls }) => syscalls))
+    const has = (name: string) => allowed.has(name)
+    expect([absent, has('clone3'), has('openat2'), has('pselect6'), has('pselect')]).toEqual([
+      [],
+      true,
+      false,
+      true,
+      true,
+    ])
+  })
+
   it('allows nothing that reaches beyond a sandbox', () => {
     const allowed = new Set(readSeccompProfile().allow.flatMap(({ syscalls }) => syscalls))
     const forbidden = ['ptrace', 'process_vm_readv', 'process_vm_writev', 'pidfd_getfd', 'bpf', 'perf_event_open']
@@ -92,6 +115,84 @@ describe('compileSeccomp', () => {
     expect(forbidden.filter((name) => allowed.has(name))).toEqual([])
   })
 })
+
+describe.each(['x64', 'arm64'] as const)(
+  'the filter of %s, compiled as a runtime does',
+  requires('python3', 'crun'),
+  (arch) => {
+    const compiled = compileSeccomp(readSeccompProfile(), arch)
+    const ask = (calls: readonly (readonly [string, ...number[]])[]) => judge(compiled, calls)
+
+    it('compiles, and every name in it is a call of this machine or of another that we support', () => {
+      const { unknown, length } = ask([])
+      const elsewhere = judge(compileSeccomp(readSeccompProfile(), arch === 'x64' ? 'arm64' : 'x64'), []).unknown
+      expect(length).toBeGreaterThan(300)
+      // What neither has is of 32-bit machines, or newer than the library.
+      expect(unknown.filter((name) => elsewhere.includes(name) && !ELSEWHERE.test(name))).toEqual([])
+    })
+
+    it('allows what ordinary programs call', () => {
+      const calls = [
+        'read',
+        'openat',
+        'execve',
+        'mmap',
+        'futex',
+        'epoll_pwait',
+        'getrandom',
+        'statx',
+        'pidfd_open',
+        'rseq',
+      ]
+      expect(ask(calls.map((name) => [name])).answers).toEqual(calls.map(() => 'allow'))
+    })
+
+    it.each([
+      ['clone with a thread', ['clone', 0x3d_0f_00], 'allow'],
+      ['clone with a user namespace', ['clone', 0x10_00_00_11], 'errno 1'],
+      ['clone with a network namespace', ['clone', 0x40_00_00_11], 'errno 1'],
+      ['clone with a mount namespace', ['clone', 0x2_00_11], 'errno 1'],
+      ['clone3', ['clone3', 0, 88], 'errno 38'],
+      ['openat2', ['openat2', 0, 0, 0, 24], 'errno 38'],
+      ['a unix socket', ['socket', 1, 1, 0], 'allow'],
+      ['a routing socket', ['socket', 16, 3, 0], 'allow'],
+      ['an audit socket', ['socket', 16, 3, 9], 'errno 1'],
+      ['a vsock socket', ['socket', 40, 1, 0], 'errno 1'],
+      ['a family with a high bit', ['socket', 0x1_00_00_00_28, 1, 0], 'errno 1'],
+      ['typing into a terminal', ['ioctl', 0, 0x54_12], 'errno 1'],
+      ['the size of a terminal', ['ioctl', 0, 0x54_13], 'allow'],
+      ['another line discipline', ['ioctl', 0, 0x54_23], 'errno 1'],
+      ['plain personality', ['personality', 0], 'allow'],
+      ['no randomization', ['personality', 0x4_00_00], 'errno 1'],
+      ['a set-uid bit', ['fchmodat', 0, 0, 0o4755], 'errno 1'],
+      ['a plain mode', ['fchmodat', 0, 0, 0o755], 'allow'],
+      ['mount', ['mount'], 'errno 1'],
+      ['ptrace', ['ptrace'], 'errno 1'],
+      ['bpf', ['bpf'], 'errno 1'],
+      ['io_uring_setup', ['io_uring_setup'], 'errno 1'],
+      ['a number that nobody has', ['9999'], 'errno 1'],
+      ['a call by another ABI', ['foreign read'], 'kill'],
+    ] as const)('decides %s', (_what, call, decision) => {
+      expect(ask([call]).answers).toEqual([decision])
+    })
+  },
+)
+
+/** Calls of 32-bit machines, and those that are newer than the oldest library we know. */
+const ELSEWHERE =
+  /64$|32$|^_|^(?:waitpid|send|recv|ipc|mmap2|ugetrlimit|cachestat|mseal|map_shadow_stack|futex_(?:wake|wait|requeue)|fchmodat2)$/u
+
+interface Judgement {
+  readonly answers: readonly string[]
+  readonly unknown: readonly string[]
+  readonly length: number
+}
+
+function judge(profile: OciSeccomp, calls: readonly (readonly [string, ...number[]])[]): Judgement {
+  const program = fileURLToPath(new URL('../../fixtures/seccomp_filter.py', import.meta.url))
+  const input = JSON.stringify({ profile, calls })
+  return JSON.parse(execFileSync('/usr/bin/python3', [program], { input, encoding: 'utf8' })) as Judgement
+}
 
 describe('complement', () => {
   it('covers every number but the excluded ones', () => {

@@ -23,7 +23,14 @@ const profile = z.strictObject({
     }),
   ),
   /** Answered with ENOSYS, so that programs fall back to what can be filtered. */
-  absent: z.array(z.strictObject({ reason: z.string(), syscalls: z.array(z.string()) })),
+  absent: z.array(
+    z.strictObject({
+      reason: z.string(),
+      syscalls: z.array(z.string()),
+      /** For a runtime that knows no other error than EPERM. */
+      orElse: z.enum(['allow', 'deny']),
+    }),
+  ),
 })
 export type SeccompProfile = z.infer<typeof profile>
 
@@ -58,6 +65,23 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'SCMP_ARCH_X86_64
 export function readSeccompProfile(): SeccompProfile {
   return profile.parse(JSON.parse(readFileSync(new URL('./seccomp.json', import.meta.url), 'utf8')))
 }
+
+/**
+ * For gVisor, which answers everything that is refused with EPERM. What programs must see as absent is left to its own
+ * kernel, which filters nothing that could reach the host: that has filters of its own.
+ */
+export function forGvisor(source: SeccompProfile): SeccompProfile {
+  const left = source.absent.filter(({ orElse }) => orElse === 'allow')
+  const allow = [...source.allow, ...left.map(({ reason, syscalls }) => ({ reason, syscalls }))]
+  const named = allow.map((group) => ({
+    ...group,
+    syscalls: group.syscalls.flatMap((name) => OLD_NAMES[name] ?? [name]),
+  }))
+  return { ...source, allow: named, absent: [] }
+}
+
+/** What versions of gVisor before 2024 call a call otherwise; names that a runtime does not know mean nothing to it. */
+const OLD_NAMES: Readonly<Record<string, readonly string[]>> = { pselect6: ['pselect6', 'pselect'] }
 
 /** What is not allowed is EPERM; only this machine's own instruction set may call at all. Fails closed elsewhere. */
 export function compileSeccomp(source: SeccompProfile, arch: string = process.arch): OciSeccomp {

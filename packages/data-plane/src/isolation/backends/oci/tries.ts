@@ -65,7 +65,7 @@ export async function tryLoopImage(): Promise<Tried> {
   )
 }
 
-/** The version and age of a runtime. Any program of that name counts: runsc is found though nothing uses it yet. */
+/** The version and age of a runtime. */
 export async function tryRuntime(name: string): Promise<Tried> {
   const path = findTool(name)
   if (path === undefined) return { works: false, why: 'not installed' }
@@ -75,6 +75,17 @@ export async function tryRuntime(name: string): Promise<Tried> {
   if (version === undefined) return { works: false, why: `${path} does not answer` }
   const { mtime } = await stat(path)
   return { works: true, detail: `${version} of ${mtime.toISOString().slice(0, 7)}, ${path}` }
+}
+
+/** The oldest gVisor in which ordinary programs work: before, `ls` and `stat` of Debian 12 fail. */
+const OLDEST_GVISOR = 20_230_601
+
+/** A gVisor that is too old works, and is no pleasure: that is worth a word. */
+export async function tryGvisor(name: string): Promise<Tried> {
+  const tried = await tryRuntime(name)
+  if (!tried.works) return tried
+  const date = Number(/20\d{6}/u.exec(tried.detail)?.[0] ?? Infinity)
+  return date >= OLDEST_GVISOR ? tried : { works: false, why: `${tried.detail}: it is old, ls and stat fail in it` }
 }
 
 export async function tryVersion(file: string): Promise<Tried> {

@@ -5,6 +5,7 @@
 #
 # The same checks are made both times, on a descriptor that was opened without following any link: what was checked is
 # what is mounted, whatever happens to the path meanwhile. Who is refused ends with 78 and the reason on stdout.
+import collections
 import ctypes
 import fnmatch
 import json
@@ -15,8 +16,9 @@ import struct
 import sys
 
 OPEN_TREE, MOVE_MOUNT, OPENAT2, MOUNT_SETATTR = 428, 429, 437, 442
-AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH = -100, 0x1000, 0x8000, 1, 4
-NO_MAGICLINKS, NO_SYMLINKS = 2, 4
+AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE, OPEN_TREE_CLONE = -100, 0x1000, 0x8000, 1
+MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH = 4, 0x40
+NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 1, 2, 4, 8
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_IDMAP = 1, 2, 4, 0x100000
 MS_NOSUID_NODEV, MNT_DETACH = 6, 2
 CLONE_NEWUSER = 0x10000000
@@ -26,6 +28,8 @@ NO_ID = 0xFFFFFFFD
 # The private uid ranges of sandboxes and of our own processes begin here.
 OUR_IDS = 0x70000000
 MAX_ENTRIES, MAX_FILES = 32768, 4096
+# How far secrets are looked for, what is near the top first; and how many places of them can be masked.
+MAX_SEARCHED, MAX_DEPTH, MAX_MASKS = 20000, 12, 256
 
 # File systems that are windows into the kernel, wherever they are mounted.
 KERNEL_FILES = {
@@ -76,8 +80,9 @@ def bring(request, grant, place):
         return attach(tree, place)
     os.mkdir(place, 0o755)
     if grant["allowed"] or grant["blocked"]:
-        return bring_view(tree, grant, place)
+        return bring_view(tree, {**grant, "blocked": [*grant["blocked"], *request["buried"]]}, place)
     attach(tree, place)
+    mask(place, found["secrets"], request["nothing"])
 
 
 # What is at a path, opened, if it may be granted at all.
@@ -95,6 +100,11 @@ def inspect(request, grant):
     refuse_sensitive(request, path, handle, kind)
     found = {"kind": kind, "dev": status.st_dev, "ino": status.st_ino, "uid": status.st_uid, "gid": status.st_gid}
     refuse_owner(grant, found)
+    found["secrets"] = find_secrets(handle, request["buried"]) if kind == "dir" else []
+    if grant["mode"] == "rw" and found["secrets"]:
+        raise Refused(f"{path} has secrets in it ({found['secrets'][0]}), so it cannot be granted for writing.")
+    if found["secrets"] and not grant["isMaskable"]:
+        raise Refused(f"{path} has secrets in it ({found['secrets'][0]}); below /grants they can be masked.")
     return handle, found
 
 
@@ -104,6 +114,59 @@ def open_exactly(path):
         return call(OPENAT2, AT_FDCWD, os.fsencode(path), how, len(how))
     except OSError as error:
         raise Refused(f"{path} cannot be opened without following a link: {error.strerror}.") from error
+
+
+# Where secrets lie below a directory, as far as it is looked through: a search, for what is near the top, and no wall.
+def find_secrets(handle, names):
+    secrets, wanted, seen = [], set(names), 0
+    places = collections.deque([("", 0)])
+    while places and seen < MAX_SEARCHED and len(secrets) < MAX_MASKS:
+        prefix, depth = places.popleft()
+        for name, is_directory in list_directory(handle, prefix):
+            seen += 1
+            if name in wanted:
+                secrets.append(prefix + name)
+            elif is_directory and depth < MAX_DEPTH:
+                places.append((f"{prefix}{name}/", depth + 1))
+    return secrets
+
+
+def list_directory(handle, inner):
+    try:
+        directory = open_beneath(handle, inner or ".", os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        # Gone meanwhile, or another mount, which is not brought along.
+        return []
+    try:
+        with os.scandir(directory) as entries:
+            return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    finally:
+        os.close(directory)
+
+
+def open_beneath(handle, inner, flags):
+    how = struct.pack("QQQ", flags | os.O_CLOEXEC, 0, BENEATH | NO_XDEV | NO_SYMLINKS | NO_MAGICLINKS)
+    return call(OPENAT2, handle, os.fsencode(inner), how, len(how))
+
+
+# An empty directory or file over each: what lies there is not seen.
+def mask(place, secrets, nothing):
+    if not secrets:
+        return
+    if not os.path.exists(nothing):
+        os.close(os.open(nothing, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+    root = os.open(place, os.O_PATH | os.O_DIRECTORY)
+    for secret in secrets:
+        handle = open_beneath(root, secret, os.O_PATH)
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            make_tmpfs(f"/proc/self/fd/{handle}", "size=4k,nr_inodes=2")
+        else:
+            tree = call(OPEN_TREE, AT_FDCWD, os.fsencode(nothing), OPEN_TREE_CLONE | os.O_CLOEXEC)
+            call(MOVE_MOUNT, tree, b"", handle, b"", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
+            os.close(tree)
+        os.close(handle)
+    set_attributes(root, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, flags=AT_RECURSIVE)
+    os.close(root)
 
 
 def refuse_owner(grant, found):

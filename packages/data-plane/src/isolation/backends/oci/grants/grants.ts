@@ -2,7 +2,7 @@ import { AirlockError, type FoundPath, foundPath, type LookAtPathRequest, type P
 import { INSIDE } from '@airlock/contract/guest'
 import { fileURLToPath } from 'node:url'
 import type { HostPaths } from '../../../host-paths.ts'
-import { STAGED, type Places } from '../paths.ts'
+import { STAGE, STAGED, type Places } from '../paths.ts'
 import { runTool } from '../run-tool.ts'
 import { findSensitive } from './sensitive.ts'
 
@@ -22,7 +22,7 @@ export class OciHostPaths implements HostPaths {
   }
 
   async look(asked: LookAtPathRequest): Promise<FoundPath> {
-    const grant = { ...asked, allowed: [], blocked: [] }
+    const grant = { ...asked, allowed: [], blocked: [], isMaskable: isInRoot(asked) }
     const request = JSON.stringify({ user: SOME_USER, ...findSensitive(this.#places), grants: [grant] })
     const { exitCode, stdout, stderr } = await runTool('python3', ['-I', '-S', PROGRAM, 'look', request])
     if (exitCode === REFUSED_EXIT) throw new AirlockError('grant_refused', stdout.trim())
@@ -34,8 +34,11 @@ export class OciHostPaths implements HostPaths {
   /** What the launcher has to mount, for the user that has this host uid. */
   request(mounts: readonly PermitMount[], user: number): string {
     const root = `${STAGED.rootfs}${INSIDE.grants}`
-    const grants = mounts.map((mount, number) => ({ ...mount, place: placeOf(mount, number) }))
-    return JSON.stringify({ user, root, ...findSensitive(this.#places), grants })
+    const grants = mounts.map((mount, number) => {
+      return { ...mount, place: placeOf(mount, number), isMaskable: isInRoot(mount) }
+    })
+    const nothing = `${STAGE}/nothing`
+    return JSON.stringify({ user, root, nothing, ...findSensitive(this.#places), grants })
   }
 }
 
@@ -60,6 +63,7 @@ function placeOf(mount: PermitMount, number: number): string {
   return isInRoot(mount) ? `${STAGED.rootfs}${mount.target}` : `${STAGED.grants}/${number}`
 }
 
-function isInRoot({ target }: PermitMount): boolean {
+/** What is mounted on it is seen only there: a runtime binds the others alone. */
+function isInRoot({ target }: Pick<PermitMount, 'target'>): boolean {
   return target.startsWith(`${INSIDE.grants}/`)
 }

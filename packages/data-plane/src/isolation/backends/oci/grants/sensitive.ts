@@ -11,6 +11,8 @@ export interface Sensitive {
   readonly homes: readonly string[]
   /** Names of secrets, wherever they are, and directories that have them. */
   readonly secrets: readonly string[]
+  /** Names of secrets that are looked for below what is granted: not seen when it is read-only, and refused otherwise. */
+  readonly buried: readonly string[]
 }
 
 const SYSTEM = [
@@ -63,6 +65,27 @@ const SECRETS = [
   '.airlock',
 ] as const
 
+/**
+ * What is a secret wherever it lies. Not what a project has for good reasons, such as `.npmrc` or `.env`: who does not want
+ * those seen blocks them by a pattern.
+ */
+const BURIED = [
+  '.aws',
+  '.azure',
+  '.git-credentials',
+  '.gnupg',
+  '.kube',
+  '.netrc',
+  '.password-store',
+  '.pgpass',
+  '.ssh',
+  '.vault-token',
+  'id_dsa',
+  'id_ecdsa',
+  'id_ed25519',
+  'id_rsa',
+] as const
+
 /** Users, not services: those have their homes in places that are granted for good reasons. */
 const FIRST_USER = 1000
 const NOBODY = 65_534
@@ -72,7 +95,7 @@ const PROGRAM = fileURLToPath(new URL('../../../../../../../', import.meta.url))
 
 export function findSensitive(places: Places): Sensitive {
   const own = [dirname(places.stateDir), places.stateDir, places.runtimeDir, PROGRAM]
-  return { closed: [...SYSTEM, ...RUNTIMES, ...own], homes: findHomes(), secrets: SECRETS }
+  return { closed: [...SYSTEM, ...RUNTIMES, ...own], homes: findHomes(), secrets: SECRETS, buried: BURIED }
 }
 
 function findHomes(): readonly string[] {

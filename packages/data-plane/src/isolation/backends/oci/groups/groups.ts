@@ -36,7 +36,7 @@ export interface Groups {
   /** Every process in any group of the sandbox, as the host numbers them. */
   pids(id: string): readonly number[]
 
-  /** Whether the process is in the guest's group: proof that a pid is still who it was. */
+  /** Whether the process is where the first one of the sandbox is: proof that a pid is still who it was. */
   holdsGuest(id: string, pid: number): boolean
 
   /** Removes the groups of a sandbox from every hierarchy. False while a process is still in one. */
@@ -55,6 +55,8 @@ export interface GroupSpec {
   readonly limits: Limits
   /** The host uid of the namespace's root. */
   readonly owner: number
+  /** Guest and user code are one process to this kernel: everything enters `user`, whose limits then hold for both. */
+  readonly isWhole?: boolean
 }
 
 /** Lines of a file that the launcher writes elsewhere: the file, then the value. */
@@ -75,3 +77,8 @@ export interface Bind {
 export const GUEST_LIMITS = { memoryBytes: 256 * 1024 * 1024, pids: 64, cpus: 1 } as const
 
 export const CPU_PERIOD_US = 100_000
+
+/** The group of the first process of a sandbox. */
+export function firstGroup({ isWhole = false }: GroupSpec): 'guest' | 'user' {
+  return isWhole ? 'user' : 'guest'
+}

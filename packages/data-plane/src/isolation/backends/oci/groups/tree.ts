@@ -55,6 +55,12 @@ export function pidsIn(group: string): readonly number[] {
   return numbers(readKernel(join(group, 'cgroup.procs')))
 }
 
+/** Whether the process is in `guest`, or in `user` while nobody is in `guest`: there a whole sandbox is one process. */
+export function holdsFirst(procs: (name: 'guest' | 'user') => string, pid: number): boolean {
+  const guest = numbers(readKernel(procs('guest')))
+  return (guest.length > 0 ? guest : numbers(readKernel(procs('user')))).includes(pid)
+}
+
 /** SIGKILL, never to 0 or 1: those are our own process group and the host's init. */
 export function signalAll(pids: readonly number[]): void {
   for (const pid of pids.filter((number) => number > 1))

@@ -3,9 +3,27 @@ import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GroupUsage, SandboxStats } from '../../../backend.ts'
-import { CPU_PERIOD_US, GUEST_LIMITS, type Bind, type GroupEntry, type Groups, type GroupSpec } from './groups.ts'
+import {
+  CPU_PERIOD_US,
+  firstGroup,
+  GUEST_LIMITS,
+  type Bind,
+  type GroupEntry,
+  type Groups,
+  type GroupSpec,
+} from './groups.ts'
 import type { Hierarchy } from './hierarchies.ts'
-import { childrenOf, keyed, pidsBelow, readKernel, removeTree, signalAll, writeIfThere, writeKernel } from './tree.ts'
+import {
+  childrenOf,
+  holdsFirst,
+  keyed,
+  pidsBelow,
+  readKernel,
+  removeTree,
+  signalAll,
+  writeIfThere,
+  writeKernel,
+} from './tree.ts'
 
 /** The controllers we need. The freezer is first: whoever is in any of our groups can then be frozen. */
 const CONTROLLERS = ['freezer', 'pids', 'memory', 'cpu', 'cpuacct'] as const
@@ -50,7 +68,9 @@ export class GroupsV1 implements Groups {
     chownSync(this.#group('pids', id, 'user'), spec.owner, spec.owner)
     return {
       enter: this.#joined.map((controller) => [this.#group(controller, id, 'tasks'), '0'] as const),
-      settle: this.#joined.map((controller) => [this.#group(controller, id, 'guest/tasks'), '0'] as const),
+      settle: this.#joined.map(
+        (controller) => [this.#group(controller, id, `${firstGroup(spec)}/tasks`), '0'] as const,
+      ),
     }
   }
 
@@ -100,8 +120,7 @@ export class GroupsV1 implements Groups {
   }
 
   holdsGuest(id: string, pid: number): boolean {
-    const inGuest = readKernel(this.#group('pids', id, 'guest/cgroup.procs')) ?? ''
-    return inGuest.split('\n').includes(String(pid))
+    return holdsFirst((name) => this.#group('pids', id, `${name}/cgroup.procs`), pid)
   }
 
   remove(id: string): boolean {

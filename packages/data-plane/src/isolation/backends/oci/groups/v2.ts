@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { GroupUsage, SandboxStats } from '../../../backend.ts'
 import {
   CPU_PERIOD_US,
+  firstGroup,
   GUEST_LIMITS,
   type Bind,
   type GroupEntry,
@@ -12,7 +13,17 @@ import {
   type GroupSpec,
   type GroupWrite,
 } from './groups.ts'
-import { childrenOf, keyed, pidsBelow, readKernel, removeTree, signalAll, writeIfThere, writeKernel } from './tree.ts'
+import {
+  childrenOf,
+  holdsFirst,
+  keyed,
+  pidsBelow,
+  readKernel,
+  removeTree,
+  signalAll,
+  writeIfThere,
+  writeKernel,
+} from './tree.ts'
 
 export const CONTROLLERS_V2 = ['memory', 'pids', 'cpu'] as const
 const ENABLE = CONTROLLERS_V2.map((name) => `+${name}`).join(' ')
@@ -49,7 +60,7 @@ export class GroupsV2 implements Groups {
     return {
       enter: [[this.#group(id, 'cgroup.procs'), '0']],
       settle: [
-        [this.#group(id, 'guest/cgroup.procs'), '0'],
+        [this.#group(id, `${firstGroup(spec)}/cgroup.procs`), '0'],
         [this.#group(id, 'cgroup.subtree_control'), ENABLE],
         ...this.#limitWrites(id, 'guest', GUEST_LIMITS),
         ...this.#limitWrites(id, 'user', spec.limits),
@@ -97,8 +108,7 @@ export class GroupsV2 implements Groups {
   }
 
   holdsGuest(id: string, pid: number): boolean {
-    const inGuest = readKernel(this.#group(id, 'guest/cgroup.procs')) ?? ''
-    return inGuest.split('\n').includes(String(pid))
+    return holdsFirst((name) => this.#group(id, `${name}/cgroup.procs`), pid)
   }
 
   remove(id: string): boolean {

@@ -1,0 +1,43 @@
+import { redactWhole } from '@airlock/audit'
+import { type Operation, question as questionSchema, type Question } from '@airlock/contract'
+
+const SUMMARY = 200
+
+/** The question as people may see it: whole, without what looks like a secret. */
+export function shownQuestion(question: Question): Question {
+  return questionSchema.parse({ ...question, operation: redactWhole(question.operation) })
+}
+
+/** One line of at most 200 characters, of a question that is shown. */
+export function summaryOf({ point, operation }: Question): string {
+  const line = `${point}: ${wordsOf(operation)}`
+    .replaceAll(/[\s\p{Cc}\p{Bidi_Control}]+/gu, ' ')
+    .trim()
+    .toWellFormed()
+  return line.length > SUMMARY ? `${line.slice(0, SUMMARY - 1)}…`.toWellFormed() : line
+}
+
+function wordsOf(operation: Operation): string {
+  switch (operation.kind) {
+    case 'command':
+      return operation.argv.map(quoted).join(' ')
+    case 'code':
+      return `${operation.runtime}: ${operation.code}`
+    case 'file':
+      return `${operation.action} ${operation.path}${operation.to === undefined ? '' : ` to ${operation.to}`}`
+    case 'mount':
+      return `${operation.mode} ${operation.path}`
+    case 'sandbox':
+      return `a sandbox from ${operation.template}`
+    case 'network':
+      return `${operation.host}:${operation.port}`
+    case 'model':
+      return operation.model
+    case 'other':
+      return JSON.stringify({ ...operation.payload, requestId: undefined })
+  }
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

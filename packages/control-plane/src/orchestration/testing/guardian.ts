@@ -1,0 +1,20 @@
+import type { AuditSink } from '@airlock/audit'
+import { createLog } from '@airlock/std'
+import { UnansweredApprovals } from '../../admission/approvals.ts'
+import { Guardian } from '../../admission/guardian.ts'
+import { KillList } from '../../admission/kill-list.ts'
+import { PolicyBook } from '../../admission/policy-book.ts'
+import type { Store } from '../../store/store.ts'
+import type { Context } from '../context.ts'
+
+/** For tests: the real Guardian on the policies of a store, with nobody to answer an ask. */
+export function makeGuardian(
+  store: Store,
+  audit: AuditSink,
+  kills = new KillList(),
+): Pick<Context, 'policies' | 'guardian'> {
+  const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
+  const policies = new PolicyBook({ store, log, default: 'allow' })
+  const guardian = new Guardian({ book: policies, sources: [], approvals: new UnansweredApprovals(), audit, kills })
+  return { policies, guardian }
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { AirlockError, describeIssues, type FollowAnswer, followedCall, toAirlockError } from '@airlock/contract'
+import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
+import type { Log } from '@airlock/std'
+import type { Sandboxes } from '../sandboxes/sandboxes.ts'
+
+/** That it was taken is told after this time at the latest; what is short is said in one piece with it. */
+const TAKEN_MS = 3
+
+interface Parts {
+  readonly sandboxes: Pick<Sandboxes, 'run' | 'step' | 'link'>
+  readonly log: Log
+}
+
+/** Answers followed calls on one connection, one after another, until either side hangs up. */
+export function serveFollowed(socket: Duplex, parts: Parts): void {
+  const decoder = new FrameDecoder()
+  const hungUp = new AbortController()
+  let isAnswering = false
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      for (const frame of decoder.push(chunk)) {
+        if (isAnswering) throw new AirlockError('invalid_request', 'A call came before the end of another.')
+        isAnswering = true
+        void answer(frame, new Answer(socket, hungUp.signal), parts).finally(() => (isAnswering = false))
+      }
+    } catch (error) {
+      parts.log.error('a followed call makes no sense', { error })
+      socket.destroy()
+    }
+  })
+  socket.on('end', () => socket.destroy())
+  // 'close' follows.
+  socket.on('error', () => {})
+  socket.on('close', () => hungUp.abort(new AirlockError('timeout', 'The caller hung up.')))
+}
+
+async function answer(frame: Frame, to: Answer, parts: Parts): Promise<void> {
+  try {
+    const { link, id } = await start(frame, parts)
+    to.takeSoon()
+    for await (const chunk of link.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
+  } catch (error) {
+    to.fail(error, parts.log)
+  }
+}
+
+async function start(frame: Frame, { sandboxes }: Parts) {
+  const parsed = followedCall.safeParse(frame.kind === 'message' ? frame.json : undefined)
+  if (!parsed.success) throw new AirlockError('invalid_request', describeIssues(parsed.error))
+  const call = parsed.data
+  const { id } =
+    'step' in call
+      ? await sandboxes.step(call.sandbox, call.session, call.step)
+      : await sandboxes.run(call.sandbox, call.command)
+  return { link: sandboxes.link(call.sandbox), id }
+}
+
+/** What one call is told. */
+class Answer {
+  readonly hungUp: AbortSignal
+  readonly #socket: Duplex
+  #isTaken = false
+  #soon: NodeJS.Timeout | undefined
+
+  constructor(socket: Duplex, hungUp: AbortSignal) {
+    this.#socket = socket
+    this.hungUp = hungUp
+  }
+
+  takeSoon(): void {
+    this.#soon = setTimeout(() => this.#take(), TAKEN_MS)
+  }
+
+  async say(frame: Buffer): Promise<void> {
+    this.#take()
+    if (this.#write(frame) || this.hungUp.aborted) return
+    // Whoever hung up reads no more, and aborts this.
+    await once(this.#socket, 'drain', { signal: this.hungUp }).catch(() => undefined)
+  }
+
+  /** Once it was taken an error cannot be told any more: the connection breaks, and the reader sees that. */
+  fail(cause: unknown, log: Log): void {
+    clearTimeout(this.#soon)
+    if (this.hungUp.aborted) return
+    const { code, message } = toAirlockError(cause)
+    if (code === 'internal') log.error('a call failed', { error: cause })
+    if (this.#isTaken) this.#socket.destroy()
+    else this.#answer({ error: { code, message } })
+  }
+
+  #take(): void {
+    if (this.#isTaken) return
+    clearTimeout(this.#soon)
+    this.#isTaken = true
+    this.#answer({ taken: true })
+  }
+
+  #answer(message: FollowAnswer): void {
+    this.#write(encodeMessage(message))
+  }
+
+  /** What is said within one tick goes out as one write. */
+  #write(frame: Buffer): boolean {
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork()
+      process.nextTick(() => this.#socket.uncork())
+    }
+    return this.#socket.write(frame)
+  }
+}

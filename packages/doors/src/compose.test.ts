@@ -1,0 +1,121 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { createServer, request, type Server } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog } from '@airlock/std'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { compose } from './compose.ts'
+
+const ONE = 'sbx_0000000000aaaaaaaaaaaaaaaa'
+const TWO = 'sbx_0000000000bbbbbbbbbbbbbbbb'
+
+let home: string
+let running: { stop(): Promise<void> }
+let controlPlane: Server | undefined
+/** What the control plane was asked, and what it answers. */
+let asked: unknown[]
+let answer: readonly [number, object]
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'airlock-doors-'))
+  for (const sandbox of [ONE, TWO]) mkdirSync(join(home, 'doors', sandbox, 'control'), { recursive: true })
+  asked = []
+  answer = [401, { error: { code: 'token_refused', message: 'no' } }]
+  running = await start()
+})
+
+afterEach(async () => {
+  await running.stop()
+  controlPlane?.closeAllConnections()
+  controlPlane?.close()
+  controlPlane = undefined
+  rmSync(home, { recursive: true })
+})
+
+it('listens for the control plane alone', () => {
+  expect(statSync(join(home, 'doors.sock')).mode & 0o777).toBe(0o600)
+})
+
+it('opens and shuts doors as it is told, each as often as it likes', async () => {
+  for (const sandbox of [ONE, TWO, ONE]) expect(await tell('PUT', `/doors/${sandbox}`, OPEN)).toEqual([200, {}])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [ONE, TWO] }])
+  for (const _ of [1, 2]) expect(await tell('DELETE', `/doors/${ONE}`)).toEqual([200, {}])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [TWO] }])
+  expect([existsSync(socketOf(ONE)), existsSync(socketOf(TWO))]).toEqual([false, true])
+})
+
+it('opens none where nobody made a place for it, and none outside of its own directory', async () => {
+  const absent = 'sbx_0000000000cccccccccccccccc'
+  expect(await tell('PUT', `/doors/${absent}`, OPEN)).toMatchObject([404, { error: { code: 'sandbox_not_found' } }])
+  for (const path of ['/doors/..', '/doors/..%2F..', '/doors/x/y', '/else'])
+    expect(await tell('PUT', path, OPEN)).toMatchObject([404, { error: { code: 'route_not_found' } }])
+})
+
+it('asks the control plane in the name of the sandbox whose socket it was, and passes its answer on', async () => {
+  await listen()
+  for (const sandbox of [ONE, TWO]) await tell('PUT', `/doors/${sandbox}`, OPEN)
+  expect(await knock(TWO)).toMatchObject([401, { error: { code: 'token_refused', message: 'no' } }])
+  expect(asked).toEqual([{ sandbox: TWO, token: 'alt_x', ask: 'self' }])
+})
+
+it('lets nobody pass when the control plane is away, or answers what was not agreed', async () => {
+  await tell('PUT', `/doors/${ONE}`, OPEN)
+  expect(await knock(ONE)).toMatchObject([503, { error: { code: 'not_ready', retryable: true } }])
+  await listen()
+  answer = [200, { sandbox: ONE, admin: true }]
+  expect(await knock(ONE)).toMatchObject([503, { error: { code: 'not_ready' } }])
+  answer = [500, { nothing: 'agreed' }]
+  expect(await knock(ONE)).toMatchObject([500, { error: { code: 'internal' } }])
+})
+
+it('remembers nothing over a restart, and takes the places of its sockets again', async () => {
+  await tell('PUT', `/doors/${ONE}`, OPEN)
+  await running.stop()
+  expect(existsSync(socketOf(ONE))).toBe(false)
+  running = await start()
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [] }])
+  expect(await tell('PUT', `/doors/${ONE}`, OPEN)).toEqual([200, {}])
+})
+
+const OPEN = { doors: ['control'] }
+const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'airlock.sock')
+
+async function start(): Promise<{ stop(): Promise<void> }> {
+  const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
+  const sockets = { socket: join(home, 'doors.sock'), controlPlaneSocket: join(home, 'control-plane.sock') }
+  const rest = { socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
+  return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
+}
+
+async function listen(): Promise<void> {
+  const server = createServer((incoming, response) => {
+    let text = ''
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    incoming.on('end', () => {
+      asked.push(JSON.parse(text))
+      response.writeHead(answer[0]).end(JSON.stringify(answer[1]))
+    })
+  })
+  controlPlane = server
+  await new Promise<void>((resolve) => server.listen(join(home, 'control-plane.sock'), resolve))
+}
+
+async function tell(method: string, path: string, body?: object): Promise<readonly [number, unknown]> {
+  return call({ socketPath: join(home, 'doors.sock'), method, path }, body)
+}
+
+async function knock(sandbox: string): Promise<readonly [number, unknown]> {
+  const headers = { host: 'airlock', authorization: 'Bearer alt_x' }
+  return call({ socketPath: socketOf(sandbox), method: 'GET', path: '/v1/self', headers })
+}
+
+async function call(at: object, body?: object): Promise<readonly [number, unknown]> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ ...at, agent: false }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      response.on('end', () => resolve([response.statusCode ?? 0, JSON.parse(text)]))
+    })
+    outgoing.on('error', reject).end(body && JSON.stringify(body))
+  })
+}

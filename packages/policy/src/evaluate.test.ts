@@ -1,0 +1,239 @@
+import {
+  isGoverned,
+  point,
+  policyDocument,
+  type Operation,
+  type PolicyDocumentInput,
+  type Question,
+} from '@airlock/contract'
+import { describe, expect, it } from 'vitest'
+import { BUILTIN, BUILTIN_VERSION } from './builtin/document.ts'
+import { compilePolicy } from './compile.ts'
+import { evaluate } from './evaluate.ts'
+
+const builtin = compilePolicy(BUILTIN, { version: BUILTIN_VERSION })
+const house = (input: Omit<PolicyDocumentInput, 'name' | 'rules'> & { rules?: PolicyDocumentInput['rules'] }) =>
+  compilePolicy(policyDocument.parse({ name: 'house', rules: [], ...input }), { version: 2 })
+const shell = (line: string): Operation => ({
+  kind: 'command',
+  argv: ['/bin/sh', '-c', line],
+  cwd: '/workspace',
+  env: [],
+  timeoutMs: 1000,
+})
+const question = (operation: Operation, more: Partial<Question> = {}): Question => ({
+  point: 'command.run',
+  tenant: 'default',
+  actor: 'key:a',
+  role: 'developer',
+  agent: 'default',
+  sandbox: null,
+  operation,
+  ...more,
+})
+const sandbox: Operation = {
+  kind: 'sandbox',
+  template: 'base',
+  tier: 'standard',
+  limits: { cpus: 8, memoryBytes: 1024 ** 3, pids: 64, diskBytes: 1024 ** 3 },
+  labels: { team: 'red' },
+  lifetimeMs: 60_000,
+  mounts: [],
+}
+const ALLOW = { default: 'allow' } as const
+const DENY = { default: 'deny' } as const
+
+describe('what no rule speaks of', () => {
+  it('is as the default says, with low risk', () => {
+    for (const effect of ['allow', 'ask', 'deny'] as const)
+      expect(evaluate([], question(shell('ls')), { default: effect })).toEqual({
+        effect,
+        risk: 'low',
+        rules: [],
+        conditions: {},
+        policyVersion: '',
+      })
+  })
+
+  it('is as the strictest of the documents says', () => {
+    const asks = house({ default: 'ask' })
+    expect(evaluate([builtin, asks], question(shell('ls')), ALLOW)).toMatchObject({
+      effect: 'ask',
+      policyVersion: 'builtin@1,house@2',
+    })
+    expect(evaluate([asks], question(shell('ls')), DENY).effect).toBe('deny')
+  })
+
+  it('is every single program of a command line', () => {
+    const allows = house({
+      rules: [{ id: 'npm', kind: 'command', effect: 'allow', risk: 'low', reason: 'x', match: { programs: ['npm'] } }],
+    })
+    const effectOf = (line: string) => evaluate([allows], question(shell(line)), DENY).effect
+    expect(effectOf('npm test')).toBe('allow')
+    expect(effectOf('timeout 5 npm test && npm run build')).toBe('allow')
+    expect(effectOf('set -e; cd app && npm test')).toBe('allow')
+    expect(effectOf('npm test; curl x')).toBe('deny')
+    expect(effectOf('npm test; : > x')).toBe('deny')
+    expect(effectOf('npm "$(curl x)"')).toBe('deny')
+    expect(effectOf('curl x')).toBe('deny')
+    expect(effectOf('')).toBe('deny')
+  })
+
+  it('is not settled by what only marks a risk', () => {
+    expect(evaluate([builtin], question(shell('pip install x')), DENY)).toMatchObject({
+      effect: 'deny',
+      risk: 'medium',
+    })
+    expect(evaluate([builtin], question(shell('pip install x')), ALLOW)).toMatchObject({
+      effect: 'allow',
+      risk: 'medium',
+      rules: [{ policy: 'builtin', rule: 'package-installation' }],
+    })
+  })
+
+  it('is settled by a rule about the operation as a whole', () => {
+    const allows = house({
+      rules: [
+        { id: 'any', kind: 'operation', effect: 'allow', risk: 'low', reason: 'x', match: { points: ['command.*'] } },
+      ],
+    })
+    expect(evaluate([allows], question(shell('ls')), DENY).effect).toBe('allow')
+    expect(evaluate([allows, builtin], question(shell('rm -rf /')), DENY).effect).toBe('deny')
+  })
+})
+
+describe('a rule', () => {
+  it('is named with where it is written, and each once', () => {
+    expect(evaluate([builtin], question(shell('sudo id; sudo id')), ALLOW)).toEqual({
+      effect: 'deny',
+      risk: 'high',
+      rules: [
+        {
+          policy: 'builtin',
+          rule: 'privilege-escalation',
+          effect: 'deny',
+          risk: 'high',
+          reason: 'It asks for the rights of another user.',
+        },
+      ],
+      conditions: {},
+      policyVersion: 'builtin@1',
+    })
+  })
+
+  it('can be switched off by another document', () => {
+    const off = house({ off: ['builtin/privilege-escalation'] })
+    expect(evaluate([builtin, off], question(shell('sudo id')), ALLOW).effect).toBe('allow')
+    expect(evaluate([builtin, off], question(shell('sudo rm -rf /')), ALLOW).effect).toBe('deny')
+  })
+
+  it('holds only when and for whom it says', () => {
+    const deny: PolicyDocumentInput['rules'][number] = {
+      id: 'x',
+      kind: 'operation',
+      effect: 'deny',
+      risk: 'low',
+      reason: 'x',
+      match: { points: ['*'] },
+    }
+    const effectOf = (when: NonNullable<PolicyDocumentInput['rules'][number]['when']>) =>
+      evaluate([house({ rules: [{ ...deny, when }] })], question(shell('ls')), ALLOW).effect
+    expect(effectOf({ agents: ['def*'], roles: ['developer'], tenants: ['default'], actors: ['key:*'] })).toBe('deny')
+    expect(effectOf({ agents: ['other'] })).toBe('allow')
+    expect(effectOf({ roles: ['admin'] })).toBe('allow')
+    expect(effectOf({ tenants: ['!default'] })).toBe('allow')
+    expect(effectOf({ sandboxes: ['sbx_*'] })).toBe('allow')
+    expect(effectOf({ points: ['step.*'] })).toBe('allow')
+  })
+
+  it('can deny every operation that is governed', () => {
+    const denies = house({
+      rules: [{ id: 'x', kind: 'operation', effect: 'deny', risk: 'low', reason: 'x', match: { points: ['*'] } }],
+    })
+    const governed = point.options.filter(isGoverned)
+    expect(governed.length).toBeGreaterThan(10)
+    for (const point of governed)
+      expect(evaluate([denies], question({ kind: 'other', payload: {} }, { point }), ALLOW).effect).toBe('deny')
+  })
+
+  it('of a command is asked of the code of a bash step too', () => {
+    const operation: Operation = { kind: 'code', runtime: 'bash', code: 'cd / && rm -rf *', timeoutMs: 1 }
+    expect(evaluate([builtin], question(operation), ALLOW).effect).toBe('deny')
+  })
+
+  it('of code is asked of the code in a command too', () => {
+    const decision = evaluate([builtin], question(shell(`python3 -c "import shutil; shutil.rmtree('/')"`)), ALLOW)
+    expect(decision.rules.map(({ rule }) => rule)).toEqual(['destructive-removal-in-code'])
+  })
+})
+
+describe('rules about sandboxes', () => {
+  it('compare limits and lifetimes', () => {
+    const effectOf = (over: Record<string, number>) =>
+      evaluate(
+        [house({ rules: [{ id: 'q', kind: 'quota', effect: 'ask', risk: 'low', reason: 'x', match: { over } }] })],
+        question(sandbox, { point: 'sandbox.create' }),
+        ALLOW,
+      ).effect
+    expect(effectOf({ cpus: 4 })).toBe('ask')
+    expect(effectOf({ cpus: 8 })).toBe('allow')
+    expect(effectOf({ memoryBytes: 1 })).toBe('ask')
+    expect(effectOf({ lifetimeMs: 59_999 })).toBe('ask')
+    expect(effectOf({ lifetimeMs: 60_000, pids: 64, diskBytes: 1024 ** 3 })).toBe('allow')
+  })
+
+  it('mark large ones by default', () => {
+    expect(evaluate([builtin], question(sandbox), ALLOW)).toMatchObject({ effect: 'allow', risk: 'medium' })
+  })
+
+  it('raise the tier', () => {
+    const raises = house({
+      rules: [
+        {
+          id: 't',
+          kind: 'tier',
+          effect: 'allow',
+          risk: 'low',
+          reason: 'x',
+          match: { labels: { team: ['red'] } },
+          conditions: { tier: 'strict', maxTimeoutMs: 10 },
+        },
+        {
+          id: 'q',
+          kind: 'quota',
+          effect: 'allow',
+          risk: 'low',
+          reason: 'x',
+          match: { over: { cpus: 1 } },
+          conditions: { maxTimeoutMs: 5, readOnly: true },
+        },
+      ],
+    })
+    expect(evaluate([raises], question(sandbox), ALLOW).conditions).toEqual({
+      maxTimeoutMs: 5,
+      readOnly: true,
+      tier: 'strict',
+    })
+    expect(evaluate([raises], question({ ...sandbox, labels: {} }), ALLOW).conditions.tier).toBeUndefined()
+  })
+
+  it('look at each mount', () => {
+    const mounts = (path: string, mode: 'ro' | 'rw') =>
+      evaluate(
+        [builtin],
+        question({
+          ...sandbox,
+          mounts: [
+            { path: '/srv/a', mode: 'ro' },
+            { path, mode },
+          ],
+        }),
+        ALLOW,
+      )
+    expect(mounts('/etc/ssl', 'ro')).toMatchObject({ effect: 'deny', risk: 'critical' })
+    expect(mounts('/srv/data', 'rw')).toMatchObject({ effect: 'allow', risk: 'medium' })
+    expect(evaluate([builtin], question({ kind: 'mount', path: '/home/me/.ssh', mode: 'ro' }), ALLOW).effect).toBe(
+      'deny',
+    )
+  })
+})

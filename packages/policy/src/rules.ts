@@ -1,0 +1,226 @@
+import type { MatchedRule, Operation, PolicyRule, Question } from '@airlock/contract'
+import { compileGlob, compileGlobs, type GlobList, hasWildcard, type Matcher } from './match/glob.ts'
+import { compilePattern } from './match/pattern.ts'
+import type { Call, CodeText, Invocation } from './reading.ts'
+
+/** A rule that can be asked: about the operation, about each program it would start, or about code in it. */
+export interface CompiledRule {
+  readonly rule: PolicyRule
+  readonly matched: MatchedRule
+  /** `policy/rule` */
+  readonly key: string
+  readonly unit: 'operation' | 'invocation' | 'code'
+  /** The programs it is about, when it names them. */
+  readonly programs: readonly string[] | undefined
+  readonly holdsFor: (question: Question) => boolean
+  readonly ofOperation: (operation: Operation, about: { readonly point: string }) => boolean
+  readonly ofInvocation: (invocation: Invocation) => boolean
+  readonly ofCode: (code: CodeText) => boolean
+}
+
+type CommandMatch = Extract<PolicyRule, { kind: 'command' }>['match']
+type CodeMatch = Extract<PolicyRule, { kind: 'code' }>['match']
+
+/** Throws PatternError. */
+export function compileRule(policy: string, rule: PolicyRule): CompiledRule {
+  return {
+    rule,
+    matched: { policy, rule: rule.id, effect: rule.effect, risk: rule.risk, reason: rule.reason },
+    key: `${policy}/${rule.id}`,
+    unit: rule.kind === 'command' ? 'invocation' : rule.kind === 'code' ? 'code' : 'operation',
+    programs: rule.kind === 'command' ? compileGlobs(rule.match.programs ?? ['*'], 'text').literals : undefined,
+    holdsFor: compileWhen(rule.when),
+    ofOperation: compileOperation(rule),
+    ofInvocation: rule.kind === 'command' ? compileCommand(rule.match) : never,
+    ofCode: rule.kind === 'code' ? compileCode(rule.match) : never,
+  }
+}
+
+const never = () => false
+
+function compileWhen(when: PolicyRule['when']): (question: Question) => boolean {
+  if (when === undefined) return () => true
+  const points = textMatcher(when.points)
+  const tenants = textMatcher(when.tenants)
+  const actors = textMatcher(when.actors)
+  const agents = textMatcher(when.agents)
+  const sandboxes = textMatcher(when.sandboxes)
+  return (question) =>
+    points(question.point) &&
+    tenants(question.tenant) &&
+    actors(question.actor) &&
+    (when.roles === undefined || when.roles.includes(question.role)) &&
+    (when.agents === undefined || agents(question.agent ?? '')) &&
+    (when.sandboxes === undefined || sandboxes(question.sandbox ?? ''))
+}
+
+type Test = (invocation: Invocation) => boolean
+
+/** Everything that is named must hold, of the same command. */
+function compileCommand(match: CommandMatch): Test {
+  const tests: (Test | undefined)[] = [
+    about(match.programs, (globs) => (of) => globs.matches(of.program)),
+    about(match.subcommands, (globs) => (of) => of.subcommands.some(globs.matches)),
+    about(match.flags, (globs) => (of) => of.flags.some(globs.matches)),
+    about(match.withoutFlags, (globs) => (of) => !of.flags.some(globs.matches)),
+    about(match.arguments, (globs) => (of) => of.shown.some(globs.matches)),
+    about(match.withoutArguments, (globs) => (of) => !of.shown.some(globs.matches)),
+    about(match.assigns, (globs) => (of) => of.assigns.some(globs.matches)),
+    about(match.runsOutputOf, (globs) => (of) => of.runsOutputOf.some(globs.matches)),
+    about(match.inputFrom, (globs) => (of) => of.inputFrom.some(globs.matches)),
+    match.traits === undefined ? undefined : (of) => of.traits.some((trait) => match.traits?.includes(trait) === true),
+    ofPaths(match.paths, (of) => of.paths),
+    ofPaths(match.writes, (of) => of.writes),
+    compileText(match.pattern, (of: Invocation) => of.text),
+  ]
+  const asked = tests.filter((test) => test !== undefined)
+  return (invocation) => asked.every((test) => test(invocation))
+}
+
+function about(globs: readonly string[] | undefined, test: (list: GlobList) => Test): Test | undefined {
+  return globs === undefined ? undefined : test(compileGlobs(globs, 'text'))
+}
+
+function compileText<T>(pattern: string | undefined, textOf: (of: T) => string): ((of: T) => boolean) | undefined {
+  if (pattern === undefined) return undefined
+  const compiled = compilePattern(pattern)
+  return (of) => compiled.matches(textOf(of))
+}
+
+function ofPaths<T>(
+  globs: readonly string[] | undefined,
+  pathsOf: (of: T) => readonly string[],
+): ((of: T) => boolean) | undefined {
+  if (globs === undefined) return undefined
+  const list = compileGlobs(globs, 'path')
+  const stems = [...new Set(list.stems)].filter((stem) => stem.length > 1 && list.matches(stem))
+  return (of) => pathsOf(of).some((path) => list.matches(path) || touches(stems, path))
+}
+
+const MAX_WILDCARDS = 16
+
+/** A path of a command may itself be a glob: then it touches what it would expand to. */
+function touches(stems: readonly string[], path: string): boolean {
+  if (!path.startsWith('/') || !hasWildcard(path) || path.length > 256) return false
+  const begin = path.slice(0, path.search(/[*?[]/u))
+  const possible = stems.filter((stem) => stem.startsWith(begin))
+  if (possible.length === 0) return false
+  // Nobody writes so many for a good reason, and trying them costs much.
+  if ((path.match(/[*?[]/gu)?.length ?? 0) > MAX_WILDCARDS) return true
+  const expands: Matcher = compileGlob(path, 'path')
+  return possible.some(expands)
+}
+
+function compileCode(match: CodeMatch): (code: CodeText) => boolean {
+  const runtimes = textMatcher(match.runtimes)
+  const inText = compileText(match.pattern, (code: CodeText) => code.code)
+  const ofCall = compileCall(match)
+  return (code) =>
+    runtimes(code.runtime) &&
+    (inText?.(code) ?? true) &&
+    (ofCall === undefined || code.calls.some((call) => ofCall(call)))
+}
+
+function compileCall(match: CodeMatch): ((call: Call) => boolean) | undefined {
+  const tests: (((call: Call) => boolean) | undefined)[] = [
+    match.calls === undefined ? undefined : byName(match.calls),
+    match.arguments === undefined ? undefined : anyOf(match.arguments, (call) => call.strings),
+    match.within === undefined ? undefined : anyOf(match.within, (call) => call.within.flatMap(namesOf)),
+    ofPaths(match.paths, (call: Call) => call.strings),
+  ]
+  const asked = tests.filter((test) => test !== undefined)
+  return asked.length === 0 ? undefined : (call) => asked.every((test) => test(call))
+}
+
+function byName(globs: readonly string[]): (call: Call) => boolean {
+  const list = compileGlobs(globs, 'text')
+  return (call) => namesOf(call.name).some(list.matches)
+}
+
+/** `os.system`, and `system`. */
+function namesOf(name: string): readonly string[] {
+  const dot = name.lastIndexOf('.')
+  return dot < 0 ? [name] : [name, name.slice(dot + 1)]
+}
+
+function anyOf(globs: readonly string[], textsOf: (call: Call) => readonly string[]): (call: Call) => boolean {
+  const list = compileGlobs(globs, 'text')
+  return (call) => textsOf(call).some(list.matches)
+}
+
+function compileOperation(rule: PolicyRule): CompiledRule['ofOperation'] {
+  if (rule.kind === 'operation') {
+    const points = textMatcher(rule.match.points)
+    return (_operation, { point }) => points(point)
+  }
+  const test = compileKind(rule)
+  return (operation) => test(operation)
+}
+
+function compileKind(rule: PolicyRule): (operation: Operation) => boolean {
+  if (rule.kind === 'file') return ofFile(rule.match)
+  if (rule.kind === 'mount') return ofMount(rule.match)
+  if (rule.kind === 'quota') return ofQuota(rule.match.over)
+  if (rule.kind === 'tier') return ofTier(rule.match)
+  if (rule.kind === 'model') {
+    const models = textMatcher(rule.match.models)
+    return (operation) => operation.kind === 'model' && models(operation.model)
+  }
+  if (rule.kind !== 'network') return never
+  const { hosts, ports } = rule.match
+  const isHost = textMatcher(hosts?.map((host) => host.toLowerCase()))
+  return (operation) =>
+    operation.kind === 'network' && isHost(operation.host.toLowerCase()) && (ports?.includes(operation.port) ?? true)
+}
+
+function ofFile({ actions, paths }: Extract<PolicyRule, { kind: 'file' }>['match']): (operation: Operation) => boolean {
+  const isPath = paths === undefined ? () => true : compileGlobs(paths, 'path').matches
+  return (operation) =>
+    operation.kind === 'file' &&
+    (actions?.includes(operation.action) ?? true) &&
+    (isPath(operation.path) || (operation.to !== undefined && isPath(operation.to)))
+}
+
+/** A mount by itself, and each one of a sandbox. */
+function ofMount({ paths, modes }: Extract<PolicyRule, { kind: 'mount' }>['match']): (operation: Operation) => boolean {
+  const isPath = paths === undefined ? () => true : compileGlobs(paths, 'path').matches
+  const isMeant = (mount: { path: string; mode: 'ro' | 'rw' }) =>
+    isPath(mount.path) && (modes?.includes(mount.mode) ?? true)
+  return (operation) =>
+    operation.kind === 'mount' ? isMeant(operation) : operation.kind === 'sandbox' && operation.mounts.some(isMeant)
+}
+
+type Over = Extract<PolicyRule, { kind: 'quota' }>['match']['over']
+
+function ofQuota(over: Over): (operation: Operation) => boolean {
+  const isOver = (measured: number, bound: number | undefined) => bound !== undefined && measured > bound
+  return (operation) => {
+    if (operation.kind === 'command' || operation.kind === 'code') return isOver(operation.timeoutMs, over.timeoutMs)
+    if (operation.kind !== 'sandbox') return false
+    const { cpus, memoryBytes, pids, diskBytes } = operation.limits
+    return (
+      isOver(cpus, over.cpus) ||
+      isOver(memoryBytes, over.memoryBytes) ||
+      isOver(pids, over.pids) ||
+      isOver(diskBytes, over.diskBytes) ||
+      isOver(operation.lifetimeMs, over.lifetimeMs)
+    )
+  }
+}
+
+function ofTier(match: Extract<PolicyRule, { kind: 'tier' }>['match']): (operation: Operation) => boolean {
+  const templates = textMatcher(match.templates)
+  const labels = Object.entries(match.labels ?? {}).map(([name, globs]) => ({ name, isValue: textMatcher(globs) }))
+  return (operation) =>
+    operation.kind === 'sandbox' &&
+    templates(operation.template) &&
+    (match.tiers?.includes(operation.tier) ?? true) &&
+    labels.every(({ name, isValue }) => {
+      const value = operation.labels[name]
+      return value !== undefined && isValue(value)
+    })
+}
+
+function textMatcher(globs: readonly string[] | undefined): Matcher {
+  return globs === undefined ? () => true : compileGlobs(globs, 'text').matches
+}

@@ -1,0 +1,33 @@
+import type { Reading } from '../reading.ts'
+import { WORKSPACE } from '../path.ts'
+import { Scope } from './scope.ts'
+import { Walker } from './walk.ts'
+
+/** What an argv would start, through shells and wrappers. Total and bounded: what cannot be read is a part of the answer. */
+export function readArgv(
+  argv: readonly string[],
+  { cwd, env }: { readonly cwd: string; readonly env: readonly string[] },
+): Reading {
+  const scope = Scope.start(cwd === '' ? WORKSPACE : cwd, env)
+  for (const name of env) scope.exported.add(name)
+  return walk(scope, (walker) => walker.start(argv))
+}
+
+/** The same of a script. */
+export function readScript(
+  text: string,
+  { cwd = WORKSPACE, env }: { readonly cwd?: string; readonly env: readonly string[] },
+): Reading {
+  return walk(Scope.start(cwd, env), (walker) => walker.run(text))
+}
+
+/** The same of code for an interpreter: the programs that it starts by literal lines. */
+export function readProgram(runtime: string, code: string): Reading {
+  return walk(Scope.start(WORKSPACE, []), (walker) => walker.readCode(runtime, code))
+}
+
+function walk(scope: Scope, start: (walker: Walker) => void): Reading {
+  const walker = new Walker(scope)
+  walker.read(start)
+  return walker.finish()
+}

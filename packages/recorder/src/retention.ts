@@ -1,0 +1,140 @@
+import { signDropped } from '@airlock/audit'
+import type { Clock, Log } from '@airlock/std'
+import type { Archive } from './archive.ts'
+import type { Chain } from './chain.ts'
+import { readForward, type Segment } from './segments.ts'
+import { parseStored } from './stored-line.ts'
+
+const DAY_MS = 24 * 3600 * 1000
+
+export interface RetentionRules {
+  readonly days: number
+  /** Of all chains together. */
+  readonly maxBytes: number
+}
+
+interface Kept {
+  readonly archive: Archive
+  readonly chain: Chain
+}
+
+type Sealed = Awaited<ReturnType<Archive['outlines']>>['sealed'][number]
+
+/** A chain with what it holds, oldest first. */
+interface Load extends Kept {
+  readonly sealed: Sealed[]
+  bytes: number
+}
+
+/**
+ * Drops what is too old or too much: only whole segments that are sealed and were found good, from the oldest on. Beyond
+ * the bound on size the largest chain loses first, so that a tenant who records much does not push out the others.
+ */
+export class Retention {
+  readonly rules: RetentionRules
+  readonly #clock: Clock
+  readonly #log: Log
+  #isOver = false
+
+  constructor(options: { readonly rules: RetentionRules; readonly clock: Clock; readonly log: Log }) {
+    this.rules = options.rules
+    this.#clock = options.clock
+    this.#log = options.log
+  }
+
+  /** There is more than may be kept, and what could be dropped waits to be verified. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  async enforce(chains: Iterable<Kept>): Promise<void> {
+    const loads: Load[] = []
+    for (const kept of chains) {
+      await this.#recordDrop(kept)
+      const load = await loadOf(kept)
+      await this.#dropOld(load)
+      loads.push(load)
+    }
+    await this.#dropLargest(loads)
+  }
+
+  async #dropOld(load: Load): Promise<void> {
+    const before = this.#clock.now() - this.rules.days * DAY_MS
+    const kept = load.sealed.findIndex((one) => !isDroppable(load, one) || Date.parse(one.lastTs ?? '') >= before)
+    const count = kept < 0 ? load.sealed.length : kept
+    if (count > 0) await this.#drop(load, { count, why: 'age' })
+  }
+
+  /** Each chain at most once, for every drop leaves a record. */
+  async #dropLargest(loads: readonly Load[]): Promise<void> {
+    const plans = loads.map((load) => ({ load, bytes: load.bytes, count: 0 }))
+    const total = (): number => plans.reduce((sum, { bytes }) => sum + bytes, 0)
+    while (total() > this.rules.maxBytes) {
+      const [largest] = plans
+        .filter(({ load, count }) => isDroppable(load, load.sealed[count]))
+        .sort((a, b) => b.bytes - a.bytes)
+      if (!largest) break
+      largest.bytes -= largest.load.sealed[largest.count]?.bytes ?? 0
+      largest.count += 1
+    }
+    this.#isOver = total() > this.rules.maxBytes
+    for (const { load, count } of plans) if (count > 0) await this.#drop(load, { count, why: 'size' })
+  }
+
+  /** The head that vouches for what goes is the one with which what stays begins. */
+  async #drop(load: Load, what: { readonly count: number; readonly why: 'age' | 'size' }): Promise<void> {
+    const { archive } = load
+    const gone = load.sealed.slice(0, what.count)
+    const last = gone.at(-1)
+    const vouching = last && (await firstHead(last.next))
+    if (!vouching || vouching.seq !== last.lastSeq || last.lastTs === undefined) return
+    const { tenant, keys } = archive.place
+    const bytes = gone.reduce((sum, one) => sum + one.bytes, 0)
+    const before = archive.dropped?.dropped
+    const dropped = {
+      newest: last.lastTs,
+      segments: gone.length + (before?.segments ?? 0),
+      bytes: bytes + (before?.bytes ?? 0),
+    }
+    const ts = new Date(this.#clock.now()).toISOString()
+    const head = signDropped(keys.signing, { tenant, seq: vouching.seq, hash: vouching.hash, ts, dropped })
+    await archive.drop(head)
+    load.sealed.splice(0, what.count)
+    load.bytes -= bytes
+    this.#log.info('evidence was dropped', { tenant, upTo: head.seq, segments: gone.length, bytes, why: what.why })
+    await this.#recordDrop(load)
+  }
+
+  /** As often as it takes: the statement says that the record is owed until the chain has it. */
+  async #recordDrop({ archive, chain }: Kept): Promise<void> {
+    const head = archive.unrecorded
+    if (!head || chain.broken !== undefined) return
+    const { tenant } = archive.place
+    const payload = { upTo: head.seq, hash: head.hash, total: head.dropped, rules: { ...this.rules } }
+    try {
+      await chain.appendOwn({ tenant, actor: 'system', point: 'audit.drop', status: 'done', payload })
+      await archive.setRecorded(head)
+    } catch (error) {
+      // Tried again within a minute. On a full disk it is the next drop that makes room for it.
+      this.#log.warn('a drop of evidence could not be recorded yet', { tenant, error })
+    }
+  }
+}
+
+function isDroppable({ archive }: Load, of: Sealed | undefined): boolean {
+  return of !== undefined && of.lastTs !== undefined && of.lastSeq <= archive.verification.verifiedTo
+}
+
+async function loadOf(kept: Kept): Promise<Load> {
+  const { sealed, openBytes } = await kept.archive.outlines(kept.chain)
+  return { ...kept, sealed: [...sealed], bytes: sealed.reduce((sum, { bytes }) => sum + bytes, openBytes) }
+}
+
+/** The line with which a segment begins. */
+async function firstHead({ path }: Segment) {
+  for await (const line of readForward(path, Infinity)) {
+    const stored = parseStored(line)
+    return stored?.type === 'head' ? stored.head : undefined
+  }
+  return undefined
+}

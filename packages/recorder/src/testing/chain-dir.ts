@@ -1,0 +1,66 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type NewRecord, newRecord } from '@airlock/contract'
+import { createLog, newId } from '@airlock/std'
+import { Archive } from '../archive.ts'
+import { Chain, type ChainOptions } from '../chain.ts'
+import { exportChain } from '../export.ts'
+import type { RecorderKeys } from '../keys.ts'
+import { recoverChain } from '../recover.ts'
+import type { Segment } from '../segments.ts'
+import type { Tally } from '../tally.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+
+/** For tests only: one chain in a directory of its own, with real files, small segments and a clock that can be set. */
+export class ChainDir implements AsyncDisposable {
+  readonly dir = mkdtempSync(join(tmpdir(), 'airlock-chain-'))
+  readonly tenant = 'default'
+  readonly log = createLog({ process: 'recorder', level: 'silent', write: () => {} })
+  readonly keys: RecorderKeys = {
+    signing: privateKey,
+    public: publicKey,
+    publicPem: publicKey.export({ format: 'pem', type: 'spki' }).toString(),
+    mac: randomBytes(32),
+  }
+  readonly clock = { at: Date.parse('2026-01-01T00:00:00.000Z'), now: (): number => this.clock.at }
+  readonly sealed: { readonly segment: Segment; readonly tally: Tally }[] = []
+  readonly #chains: Chain[] = []
+
+  /** What the recorder makes of the directory now. */
+  async open(options: Partial<ChainOptions> = {}): Promise<{ readonly chain: Chain; readonly archive: Archive }> {
+    const { dir, tenant, keys, log, clock } = this
+    const archive = await Archive.open({ dir, tenant, keys }, log)
+    const recovered = await recoverChain({ dir, tenant, keys })
+    const chain = new Chain({
+      dir,
+      tenant,
+      keys,
+      log,
+      clock,
+      recovered,
+      failpoint: async () => {},
+      segmentBytes: 4000,
+      onSealed: (segment, tally) => void this.sealed.push({ segment, tally }),
+      ...options,
+    })
+    this.#chains.push(chain)
+    return { chain, archive }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const chain of this.#chains) await chain.close()
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+export async function append(chain: Chain, fields: Partial<NewRecord> = {}): Promise<void> {
+  const record = { tenant: 'default', actor: 'system', point: 'command.run', status: 'done', ...fields }
+  await chain.append({ rid: newId('rec'), process: 'control-plane', record: newRecord.parse(record) })
+}
+
+export async function exportLines(of: { readonly chain: Chain; readonly archive: Archive }): Promise<string[]> {
+  return Array.fromAsync(exportChain(of.chain, of.archive))
+}

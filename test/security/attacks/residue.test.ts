@@ -1,0 +1,3 @@
+import { describeHygiene } from './residue.ts'
+
+describeHygiene('standard')

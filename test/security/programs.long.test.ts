@@ -1,0 +1,3 @@
+import { describePrograms } from './programs.ts'
+
+describePrograms('strict')
