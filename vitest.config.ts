@@ -39,6 +39,7 @@ export default defineConfig({
           globalSetup: ['test/support/sweep.ts'],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+          maxConcurrency: 3,
           ...bounds,
           testTimeout: 600_000,
           hookTimeout: 120_000,

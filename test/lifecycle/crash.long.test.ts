@@ -11,7 +11,8 @@ const WITH_DOORS: readonly FailpointName[] = [
   'terminate.destroyed',
 ]
 
-describe.each(PROCESSES)('kill -9 of the %s', (victim) => {
+// Each case has a server of its own, which mostly waits: several at once are no harder and take half the time.
+describe.each(PROCESSES)('kill -9 of the %s', { concurrent: true }, (victim) => {
   it.each(failpointsFor(victim))('at %s leaves nothing behind and nothing in limbo', async (failpoint) => {
     await crash(failpoint, victim)
   })

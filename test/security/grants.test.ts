@@ -22,6 +22,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
 import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 /** Somebody of the host who is not root; no user has to be made for files to be somebody's. */
 const OWNER = { uid: 42_420, gid: 42_421 }
@@ -38,6 +39,7 @@ let agents = 0
 beforeAll(async () => {
   base = mkdtempSync('/var/tmp/airlock-grants-')
   server = await startServer()
+  await switchShippedRulesOff(server)
   admin = new Airlock({ url: server.url, apiKey: server.adminKey })
 }, 240_000)
 

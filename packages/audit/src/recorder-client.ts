@@ -90,14 +90,17 @@ export class RecorderClient implements AuditSink, EvidenceReader, EventReader {
   }
 
   async page(tenant: string, asked: Parameters<EventReader['page']>[1]): Promise<RecordPage> {
+    await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'page', tenant, ...asked }, READ_MS), pageResult)
   }
 
   async summary(tenant: string, of: Parameters<EventReader['summary']>[1]): Promise<AgentSummary> {
+    await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'summary', tenant, ...of }, READ_MS), summaryResult)
   }
 
   async stats(tenant: string): Promise<AuditStats> {
+    await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'stats', tenant }, READ_MS), statsResult)
   }
 
