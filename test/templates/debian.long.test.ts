@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DockerDaemon } from '../deploy/docker-daemon.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 let server: TestServer
 let airlock: Airlock
@@ -25,6 +26,7 @@ describe('a Debian of its own', requires('root', 'debootstrap'), () => {
     execFileSync('tar', ['-C', directory, '--exclude=./dev/*', '-cf', rootfs(), '.'])
     rmSync(directory, { recursive: true, force: true })
     server = await startServer()
+    await switchShippedRulesOff(server)
     airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   }, 600_000)
 
