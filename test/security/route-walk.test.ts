@@ -291,7 +291,7 @@ async function makeThings(): Promise<Things> {
   const { id: step } = await session.run('echo walked-output')
   await admin.templates.put('walked-template', { packages: ['jq'] })
   const { key } = await admin.keys.create({ name: 'walked-key', role: 'developer' })
-  const { webhook } = await admin.webhooks.create({ url: 'http://127.0.0.1:9/walked', events: ['alert'] })
+  const { webhook } = await admin.webhooks.create({ url: 'http://127.0.0.1:9/walked', events: ['kill'] })
   await admin.policies.put({ name: 'walked-policy', rules: [] })
   return {
     agent: agent.id,

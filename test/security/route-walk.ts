@@ -192,7 +192,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   approveApproval: { ask: ofApproval, ...APPROVAL },
   rejectApproval: { ask: ofApproval, ...APPROVAL },
   revokeApproval: { ask: ofApproval, ...APPROVAL },
-  createWebhook: { ask: () => ({ body: { url: 'http://127.0.0.1:9/', events: ['alert'] } }) },
+  createWebhook: { ask: () => ({ body: { url: 'http://127.0.0.1:9/', events: ['kill'] } }) },
   listWebhooks: { ask: nothing },
   getWebhook: { ask: ofWebhook, ...WEBHOOK },
   removeWebhook: { ask: ofWebhook, ...WEBHOOK },

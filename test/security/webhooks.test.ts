@@ -138,10 +138,10 @@ describe('a webhook', () => {
   })
 
   it('is for admins, not bound to agents, and bounded in number', async () => {
-    const refused = asking.operator.webhooks.create({ url, events: ['alert'] })
+    const refused = asking.operator.webhooks.create({ url, events: ['kill'] })
     expect(await refusal(refused)).toMatchObject({ code: 'forbidden' })
-    for (let n = 0; n < 16; n++) await asking.admin.webhooks.create({ url, events: ['alert'] })
-    const more = asking.admin.webhooks.create({ url, events: ['alert'] })
+    for (let n = 0; n < 16; n++) await asking.admin.webhooks.create({ url, events: ['kill'] })
+    const more = asking.admin.webhooks.create({ url, events: ['kill'] })
     expect(await refusal(more)).toMatchObject({ code: 'too_many_webhooks' })
   })
 })
@@ -164,7 +164,7 @@ describe('without webhook_private', () => {
   ])('%s is refused', async (target) => {
     strict ??= await startServer()
     const { admin } = new Asking(strict, asking.operator)
-    const refused = admin.webhooks.create({ url: target, events: ['alert'] })
+    const refused = admin.webhooks.create({ url: target, events: ['kill'] })
     expect(await refusal(refused)).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^url: /) })
   })
 

@@ -1,4 +1,4 @@
-import { AirlockError, type Decision, type Principal, type Question } from '@airlock/contract'
+import type { Decision, Principal, Question } from '@airlock/contract'
 
 /** Who asks for something, by which request, and how long it would wait for a person's answer. */
 export interface Asker {
@@ -36,12 +36,4 @@ export interface Approvals {
    * recorded by Guardian.
    */
   settle(asker: Asker, question: Question, decision: Decision): Promise<Decision | 'again'>
-}
-
-/** Nobody can be asked: an *ask* stays unanswered. */
-export class UnansweredApprovals implements Approvals {
-  async settle(_asker: Asker, _question: Question, decision: Decision): Promise<Decision> {
-    const rule = decision.rules.find(({ effect }) => effect === 'ask')
-    throw new AirlockError('approval_required', rule && `A person must approve it: ${rule.reason}`)
-  }
 }

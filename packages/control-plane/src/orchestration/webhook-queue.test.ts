@@ -41,7 +41,7 @@ beforeEach(async () => {
   const address = server.address()
   url = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/`
   queue = makeQueue(true)
-  await add(ID, ['alert'])
+  await add(ID, ['kill'])
 })
 
 afterEach(async () => {
@@ -53,7 +53,7 @@ afterEach(async () => {
 })
 
 it('is in order, each event once', async () => {
-  for (let n = 0; n < 20; n++) queue.send('acme', 'alert', { n })
+  for (let n = 0; n < 20; n++) queue.send('acme', 'kill', { n })
   await expect.poll(() => got.length).toBe(20)
   expect(got.map((body) => (JSON.parse(body) as { data: { n: number } }).data.n)).toEqual([...Array(20).keys()])
   await expect.poll(last).toMatchObject({ lastError: null })
@@ -62,12 +62,12 @@ it('is in order, each event once', async () => {
 
 it('is given up after four tries, with a record that says why', async () => {
   answer = (response) => void response.writeHead(503).end()
-  queue.send('acme', 'alert', {})
+  queue.send('acme', 'kill', {})
   await expect.poll(() => records.length).toBe(1)
   expect(got).toHaveLength(4)
   const { id } = JSON.parse(got[0] ?? '') as { id: string }
   const error = { code: 'server_unreachable', message: 'It answered 503.' }
-  const payload = { webhook: ID, event: 'alert', delivery: id }
+  const payload = { webhook: ID, event: 'kill', delivery: id }
   const said = { tenant: 'acme', actor: 'system', point: 'webhook.deliver', status: 'failed', error, payload }
   expect(records).toEqual([said])
   await expect.poll(last).toMatchObject({ lastError: 'It answered 503.' })
@@ -76,7 +76,7 @@ it('is given up after four tries, with a record that says why', async () => {
 it('keeps a bounded number that wait for one receiver, and lets others through', async () => {
   const held: ServerResponse[] = []
   answer = (response) => void held.push(response)
-  for (let n = 0; n < 110; n++) queue.send('acme', 'alert', { n })
+  for (let n = 0; n < 110; n++) queue.send('acme', 'kill', { n })
   await expect.poll(() => records.length).toBe(10)
   await add(`whk_${'1'.repeat(26)}`, ['kill'])
   queue.send('acme', 'kill', { other: true })
@@ -86,9 +86,9 @@ it('keeps a bounded number that wait for one receiver, and lets others through',
 it('tells nothing to a webhook that was removed meanwhile, nor to another tenant', async () => {
   const held: ServerResponse[] = []
   answer = (response) => void held.push(response)
-  queue.send('acme', 'alert', { n: 1 })
-  queue.send('acme', 'alert', { n: 2 })
-  queue.send('globex', 'alert', { n: 3 })
+  queue.send('acme', 'kill', { n: 1 })
+  queue.send('acme', 'kill', { n: 2 })
+  queue.send('globex', 'kill', { n: 3 })
   await expect.poll(() => held.length).toBe(1)
   await store.query((db) => takeWebhook(db, { tenant: 'acme', id: ID }))
   held[0]?.end()
@@ -98,7 +98,7 @@ it('tells nothing to a webhook that was removed meanwhile, nor to another tenant
 
 it('goes to no private address, whatever was allowed when it was made', async () => {
   queue = makeQueue(false)
-  queue.send('acme', 'alert', {})
+  queue.send('acme', 'kill', {})
   await expect.poll(() => records.length).toBe(1)
   expect(records[0]?.error).toEqual({ code: 'forbidden', message: '127.0.0.1 is not at a public address.' })
   expect(got).toEqual([])
@@ -108,11 +108,11 @@ it('is cut when the server stops', async () => {
   answer = () => {
     // It never answers.
   }
-  queue.send('acme', 'alert', {})
+  queue.send('acme', 'kill', {})
   await expect.poll(() => got.length).toBe(1)
   await queue.stop()
   expect(records).toMatchObject([{ status: 'failed', error: { code: 'not_ready' } }])
-  queue.send('acme', 'alert', {})
+  queue.send('acme', 'kill', {})
   expect(got).toHaveLength(1)
 })
 

@@ -1,6 +1,7 @@
 import type { AuditSink } from '@airlock/audit'
+import { AirlockError, type Decision, type Question } from '@airlock/contract'
 import { createLog } from '@airlock/std'
-import { UnansweredApprovals } from '../../admission/approvals.ts'
+import type { Approvals, Asker } from '../../admission/approvals.ts'
 import { Guardian } from '../../admission/guardian.ts'
 import { KillList } from '../../admission/kill-list.ts'
 import { PolicyBook } from '../../admission/policy-book.ts'
@@ -17,4 +18,12 @@ export function makeGuardian(
   const policies = new PolicyBook({ store, log, default: 'allow' })
   const guardian = new Guardian({ book: policies, sources: [], approvals: new UnansweredApprovals(), audit, kills })
   return { policies, guardian }
+}
+
+/** Nobody can be asked: an *ask* stays unanswered. */
+class UnansweredApprovals implements Approvals {
+  async settle(_asker: Asker, _question: Question, decision: Decision): Promise<Decision> {
+    const rule = decision.rules.find(({ effect }) => effect === 'ask')
+    throw new AirlockError('approval_required', rule && `A person must approve it: ${rule.reason}`)
+  }
 }
