@@ -126,7 +126,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/approvals.ts')).defineApprovals,
   },
   webhook: {
-    about: 'Who is told of asks, kills and alerts by HTTP: add, ls, rm; uses the admin key.',
+    about: 'Who is told of asks and kills by HTTP: add, ls, rm; uses the admin key.',
     load: async () => (await import('./verbs/webhook.ts')).defineWebhook,
   },
   events: {
