@@ -11,19 +11,29 @@ export function canonical(value: unknown, depth = 0): string {
   if (typeof value === 'number' && !Number.isFinite(value))
     throw new AirlockError('invalid_request', 'A number is not finite.')
   if (Array.isArray(value)) return `[${value.map((item) => canonical(item, depth + 1)).join(',')}]`
-  if (typeof value === 'object' && value !== null) return canonicalObject(value, depth)
+  if (typeof value === 'object' && value !== null) return joinFields(canonicalFields(value, depth))
   const text: string | undefined = JSON.stringify(value)
   if (text === undefined) throw new AirlockError('invalid_request', `A ${typeof value} is not JSON.`)
   return text
 }
 
-function canonicalObject(value: object, depth: number): string {
-  const fields: string[] = []
-  for (const [key, item] of Object.entries(value).sort(byKey))
-    if (item !== undefined) fields.push(`${JSON.stringify(key)}:${canonical(item, depth + 1)}`)
-  return `{${fields.join(',')}}`
+/** A key of an object and the canonical text of its value. */
+export type CanonicalField = readonly [key: string, text: string]
+
+/** The fields of an object, for who needs the text of it and of some more. */
+export function canonicalFields(value: object, depth = 0): CanonicalField[] {
+  const fields: CanonicalField[] = []
+  for (const [key, item] of Object.entries(value))
+    if (item !== undefined) fields.push([key, canonical(item, depth + 1)])
+  return fields
 }
 
-function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+/** The text of the object that has exactly these fields. */
+export function joinFields(fields: readonly CanonicalField[]): string {
+  const texts = fields.toSorted(byKey).map(([key, text]) => `${JSON.stringify(key)}:${text}`)
+  return `{${texts.join(',')}}`
+}
+
+function byKey([a]: CanonicalField, [b]: CanonicalField): number {
   return a < b ? -1 : 1
 }

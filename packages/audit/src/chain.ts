@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash, type KeyObject } from 'node:crypto'
 import type { AuditRecord } from '@airlock/contract'
 import { canonical } from './canonical.ts'
 
@@ -13,10 +13,15 @@ export interface ChainPosition {
 
 /** SHA-256 over the canonical record, which includes `prev`: so each hash vouches for everything before it. */
 export function hashRecord(record: Omit<AuditRecord, 'hash'>): string {
-  return createHash('sha256').update(canonical(record)).digest('hex')
+  return hashText(canonical(record))
+}
+
+/** The same of a record whose text is known. */
+export function hashText(text: string): string {
+  return hash('sha256', text, 'hex')
 }
 
 /** Protects a record on disk until a signed head covers it. Never exported. */
-export function macOf(key: Buffer, hash: string): string {
-  return createHmac('sha256', key).update(hash).digest('hex')
+export function macOf(key: KeyObject, recordHash: string): string {
+  return createHmac('sha256', key).update(recordHash).digest('hex')
 }

@@ -1,5 +1,5 @@
-export { canonical } from './canonical.ts'
-export { type ChainPosition, GENESIS, hashRecord, macOf } from './chain.ts'
+export { canonical, canonicalFields, joinFields } from './canonical.ts'
+export { type ChainPosition, GENESIS, hashRecord, hashText, macOf } from './chain.ts'
 export { isSignedBy, parsePublicKey, signDropped, signHead } from './head.ts'
 export { LineSocket } from './line-socket.ts'
 export { LineSplitter, MAX_LINE_BYTES } from './lines.ts'

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { recoverChain } from './recover.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const publicPem = publicKey.export({ format: 'pem', type: 'spki' }).toString()
-const keys: RecorderKeys = { signing: privateKey, public: publicKey, publicPem, mac: randomBytes(32) }
+const keys: RecorderKeys = { signing: privateKey, public: publicKey, publicPem, mac: createSecretKey(randomBytes(32)) }
 const log = createLog({ process: 'recorder', level: 'silent', write: () => {} })
 
 let dir: string

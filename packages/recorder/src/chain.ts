@@ -1,4 +1,4 @@
-import { canonical, type ChainPosition, GENESIS, hashRecord, redactRecord, signHead } from '@airlock/audit'
+import { canonical, type ChainPosition, GENESIS, redactRecord, signHead } from '@airlock/audit'
 import {
   AirlockError,
   type AuditRecord,
@@ -14,7 +14,7 @@ import type { RecorderKeys } from './keys.ts'
 import { type ChainTail, KNOWN_RIDS, type Recovered, verifyTail } from './recover.ts'
 import { Growth } from './growth.ts'
 import type { Segment } from './segments.ts'
-import { storeRecord } from './stored-line.ts'
+import { sealRecord } from './stored-line.ts'
 import { Tally } from './tally.ts'
 
 const MAX_BATCH = 1024
@@ -276,9 +276,9 @@ export class Chain {
       late: happenedAt !== undefined,
       prev: draft.position.hash,
     }
-    const record = { ...unsealed, hash: hashRecord(unsealed) }
+    const { record, line } = sealRecord(unsealed, { rid: entry.rid, macKey: this.#options.keys.mac })
     draft.records.push(record)
-    draft.lines.push(storeRecord(record, { rid: entry.rid, macKey: this.#options.keys.mac }))
+    draft.lines.push(line)
     draft.position = { seq: record.seq, hash: record.hash }
     draft.unsigned += 1
   }

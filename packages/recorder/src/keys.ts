@@ -1,4 +1,11 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import {
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -8,7 +15,7 @@ export interface RecorderKeys {
   readonly public: KeyObject
   readonly publicPem: string
   /** HMAC key of the unsigned tail. */
-  readonly mac: Buffer
+  readonly mac: KeyObject
 }
 
 /** Opens the recorder's keys; makes them on the first start. They never leave this process. */
@@ -24,7 +31,8 @@ export function openKeys(dir: string): RecorderKeys {
   )
   const publicKey = createPublicKey(signing)
   const publicPem = publicKey.export({ format: 'pem', type: 'spki' }).toString()
-  return { signing, public: publicKey, publicPem, mac: keep('mac.key', () => randomBytes(32)) }
+  const mac = createSecretKey(keep('mac.key', () => randomBytes(32)))
+  return { signing, public: publicKey, publicPem, mac }
 }
 
 /** A crash leaves the whole key or none. */

@@ -1,5 +1,6 @@
-import { canonical, macOf } from '@airlock/audit'
+import { canonical, canonicalFields, hashText, joinFields, macOf } from '@airlock/audit'
 import { auditRecord, type AuditRecord, signedHead, type SignedHead } from '@airlock/contract'
+import type { KeyObject } from 'node:crypto'
 import { z } from 'zod'
 
 /** A record as it is on disk. `mac` and `rid` are ours alone: they are not hashed and never exported. */
@@ -9,8 +10,15 @@ export type StoredLine =
   | { readonly type: 'record'; readonly record: AuditRecord; readonly mac: string; readonly rid: string }
   | { readonly type: 'head'; readonly head: SignedHead }
 
-export function storeRecord(record: AuditRecord, options: { readonly rid: string; readonly macKey: Buffer }): string {
-  return canonical({ ...record, mac: macOf(options.macKey, record.hash), rid: options.rid })
+/** Gives a record its hash, and its line on disk. Each value is turned into text once for both. */
+export function sealRecord(
+  unsealed: Omit<AuditRecord, 'hash'>,
+  options: { readonly rid: string; readonly macKey: KeyObject },
+): { readonly record: AuditRecord; readonly line: string } {
+  const fields = canonicalFields(unsealed)
+  const hash = hashText(joinFields(fields))
+  const ours = canonicalFields({ hash, mac: macOf(options.macKey, hash), rid: options.rid })
+  return { record: { ...unsealed, hash }, line: joinFields([...fields, ...ours]) }
 }
 
 /** Undefined when the line is neither a record nor a head. */

@@ -52,12 +52,23 @@ function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {
 
 async function readWhole(request: IncomingMessage, limit: number): Promise<Buffer> {
   const timer = setTimeout(() => request.destroy(new AirlockError('timeout', 'The body did not arrive.')), JSON_BODY_MS)
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  let size = 0
+  const take = (chunk: Buffer): void => {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > limit) reject(tooLarge(limit))
+  }
+  const end = (): void => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+  const close = (): void => reject(request.errored ?? new AirlockError('timeout', 'The body did not arrive.'))
+  request.on('data', take).once('end', end).once('error', reject).once('close', close)
   try {
-    const chunks: Buffer[] = []
-    for await (const chunk of boundedBytes(request, limit)) chunks.push(chunk)
-    return Buffer.concat(chunks)
+    return await promise
   } finally {
     clearTimeout(timer)
+    // Whoever refuses the rest answers first, so the connection stays whole.
+    request.off('data', take).off('end', end).off('close', close).off('error', reject).pause()
   }
 }
 

@@ -2,6 +2,7 @@ import { role } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { rawQuery } from './raw-query.ts'
+import { rowParser } from './row-parser.ts'
 import type { Queries } from './store.ts'
 
 const storedApiKey = z.object({
@@ -22,6 +23,7 @@ const storedApiKey = z.object({
   replaces: z.string().nullable(),
 })
 export type StoredApiKey = z.infer<typeof storedApiKey>
+const parseKnown = rowParser(storedApiKey)
 
 export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void> {
   await db
@@ -33,7 +35,7 @@ export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void
 
 export async function findApiKey(db: Queries, id: string): Promise<StoredApiKey | undefined> {
   const { rows } = await rawQuery(db, 'select * from api_keys where id = $1', [id])
-  return rows[0] && storedApiKey.parse(rows[0])
+  return rows[0] && parseKnown(rows[0])
 }
 
 export interface KeyFilter {

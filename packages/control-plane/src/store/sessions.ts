@@ -4,6 +4,7 @@ import { flagColumn, jsonColumn } from './json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
 import { later } from './later.ts'
 import { rawQuery } from './raw-query.ts'
+import { rowParser } from './row-parser.ts'
 import type { Queries } from './store.ts'
 
 const storedSession = z.object({
@@ -29,6 +30,7 @@ const storedSession = z.object({
   recorded: flagColumn,
 })
 export type StoredSession = z.infer<typeof storedSession>
+const parseKnown = rowParser(storedSession)
 
 export type SessionEnd = Pick<StoredSession, 'endedAt' | 'endReason'> &
   Partial<Pick<StoredSession, 'lastActiveAt' | 'expiresAt'>> & { readonly state: Exclude<SessionState, 'active'> }
@@ -49,7 +51,7 @@ export async function insertSession(db: Queries, session: StoredSession): Promis
 
 export async function findSession(db: Queries, id: string): Promise<StoredSession | undefined> {
   const { rows } = await rawQuery(db, 'select * from sessions where id = $1', [id])
-  return rows[0] && storedSession.parse(rows[0])
+  return rows[0] && parseKnown(rows[0])
 }
 
 export async function isSessionActive(db: Queries, id: string): Promise<boolean> {

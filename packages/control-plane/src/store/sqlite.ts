@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { type Dialect, SqliteDialect, type SqliteDatabase, type SqliteStatement } from 'kysely'
 import type { StoreFault } from './fault.ts'
+import type { Parameter, RawAnswer } from './run-now.ts'
 
 /**
  * SQLite as kysely's driver wants it. This file is the only one that knows it is SQLite.
@@ -13,6 +14,8 @@ export function openSqlite(path: string): {
   readonly faultOf: (error: unknown) => StoreFault
   /** Whether a commit waits for the disk. Only who holds the connection may change it. */
   readonly setDurable: (isDurable: boolean) => void
+  /** Past kysely; only while nobody holds the connection. */
+  readonly runNow: (text: string, parameters: readonly Parameter[], isDurable: boolean) => RawAnswer
 } {
   const database = new DatabaseSync(path)
   for (const pragma of PRAGMAS) database.exec(pragma)
@@ -20,7 +23,8 @@ export function openSqlite(path: string): {
   const setDurable = (isDurable: boolean) => {
     durability.isWanted = isDurable
   }
-  return { dialect: new SqliteDialect({ database: adapt(database, durability) }), faultOf, setDurable }
+  const dialect = new SqliteDialect({ database: adapt(database, durability) })
+  return { dialect, faultOf, setDurable, runNow: runnerOf(database, durability) }
 }
 
 const PRAGMAS = [
@@ -62,7 +66,7 @@ function adapt(database: DatabaseSync, durability: Durability): SqliteDatabase {
       const known = statements.get(sql)
       if (known) return known
       // A deferred transaction that reads first and writes later fails when another writer came between.
-      const text = sql === 'begin' ? 'begin immediate' : sql.replaceAll(/\$(\d+)/g, '?$1')
+      const text = sql === 'begin' ? 'begin immediate' : numbered(sql)
       const statement = adaptStatement(database.prepare(text), READS.test(text) ? () => {} : () => durability.apply())
       const [oldest] = statements.keys()
       if (statements.size >= MAX_STATEMENTS && oldest !== undefined) statements.delete(oldest)
@@ -70,6 +74,49 @@ function adapt(database: DatabaseSync, durability: Durability): SqliteDatabase {
       return statement
     },
   }
+}
+
+interface Now {
+  readonly statement: StatementSync
+  /** As the rest of the program names them. */
+  readonly columns: readonly string[]
+  readonly isRead: boolean
+}
+
+/** Of statements that are written down: there are a handful. */
+function runnerOf(database: DatabaseSync, durability: Durability): ReturnType<typeof openSqlite>['runNow'] {
+  const known = new Map<string, Now>()
+  const prepare = (sql: string): Now => {
+    const statement = database.prepare(numbered(sql))
+    statement.setReturnArrays(true)
+    const columns = statement.columns().map(({ name }) => camelCase(name))
+    const now = { statement, columns, isRead: READS.test(sql) }
+    known.set(sql, now)
+    return now
+  }
+  return (sql, parameters, isDurable) => {
+    const { statement, columns, isRead } = known.get(sql) ?? prepare(sql)
+    if (isRead) return { rows: statement.all(...parameters).map((values) => toRow(columns, values)), changes: 0 }
+    durability.isWanted = isDurable
+    durability.apply()
+    durability.isWanted = true
+    return { rows: [], changes: Number(statement.run(...parameters).changes) }
+  }
+}
+
+function toRow(columns: readonly string[], values: unknown): Readonly<Record<string, unknown>> {
+  const row: Record<string, unknown> = {}
+  if (!Array.isArray(values)) throw new TypeError('a row is no list of values')
+  for (const [at, name] of columns.entries()) row[name] = values[at]
+  return row
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function numbered(sql: string): string {
+  return sql.replaceAll(/\$(\d+)/g, '?$1')
 }
 
 const NOTHING: SqliteStatement = {

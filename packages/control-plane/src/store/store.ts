@@ -4,11 +4,12 @@ import { CamelCasePlugin, Kysely } from 'kysely'
 import type { StoreFault } from './fault.ts'
 import { migrate } from './migrate.ts'
 import { openPostgres } from './postgres.ts'
+import type { RawAnswer, RunNow } from './run-now.ts'
 import type { Tables } from './schema.ts'
 import { openSqlite } from './sqlite.ts'
 
-/** What one query or transaction works with. */
-export type Queries = Kysely<Tables>
+/** What one query or transaction works with; `runNow` is for `rawQuery`, and no transaction has it. */
+export type Queries = Kysely<Tables> & { readonly runNow?: RunNow }
 
 /** A file of this node alone, or a PostgreSQL that several nodes may share. The URL may hold a password. */
 export type StorePlace = { readonly file: string } | { readonly url: string }
@@ -22,6 +23,8 @@ interface StoreOptions {
   readonly faultOf: (error: unknown) => StoreFault
   /** Of a file of this node alone; a PostgreSQL decides by itself. */
   readonly setDurable?: (isDurable: boolean) => void
+  /** Runs a statement at once; who asks sees to it that nobody holds the connection. */
+  readonly runNow?: (...of: [...Parameters<RunNow>, isDurable: boolean]) => RawAnswer
 }
 
 /**
@@ -32,12 +35,16 @@ interface StoreOptions {
 export class Store {
   /** Whether control planes of other nodes may use it too. */
   readonly isShared: boolean
-  readonly #db: Kysely<Tables>
+  readonly #db: Queries
+  readonly #quickDb: Queries
   readonly #faultOf: (error: unknown) => StoreFault
   readonly #setDurable: ((isDurable: boolean) => void) | undefined
+  /** Who holds the connection, or waits for it, for more than one statement. */
+  #held = 0
 
   constructor(db: Kysely<Tables>, options: StoreOptions) {
-    this.#db = db
+    this.#db = this.#withNow(db, options, true)
+    this.#quickDb = this.#withNow(db, options, false)
     this.isShared = options.isShared
     this.#faultOf = options.faultOf
     this.#setDurable = options.setDurable
@@ -49,7 +56,7 @@ export class Store {
 
   /** All or nothing, and durable once it resolves. Transactions run one after another. */
   async transaction<T>(work: (db: Queries) => Promise<T>): Promise<T> {
-    return this.#patiently(() => this.#db.transaction().execute(work))
+    return this.#patiently(() => this.#hold(() => this.#db.transaction().execute(work)))
   }
 
   /**
@@ -60,15 +67,22 @@ export class Store {
     const setDurable = this.#setDurable
     if (!setDurable) return this.transaction(work)
     return this.#patiently(() =>
-      this.#db.connection().execute(async (db) => {
-        setDurable(false)
-        try {
-          return await work(db)
-        } finally {
-          setDurable(true)
-        }
-      }),
+      this.#hold(() =>
+        this.#db.connection().execute(async (db) => {
+          setDurable(false)
+          try {
+            return await work(db)
+          } finally {
+            setDurable(true)
+          }
+        }),
+      ),
     )
+  }
+
+  /** The same for who needs no more than one statement of `rawQuery`. */
+  async quickly<T>(work: (db: Queries) => Promise<T>): Promise<T> {
+    return this.#patiently(() => work(this.#quickDb))
   }
 
   /** A unique index refused the row. */
@@ -78,6 +92,23 @@ export class Store {
 
   async close(): Promise<void> {
     await this.#db.destroy()
+  }
+
+  /** A view of its own on the same connection. */
+  #withNow(db: Kysely<Tables>, { runNow }: StoreOptions, isDurable: boolean): Queries {
+    const own = db.$extendTables<Pick<Tables, 'tenants'>>()
+    if (!runNow) return own
+    const ours: RunNow = (text, parameters) => (this.#held === 0 ? runNow(text, parameters, isDurable) : undefined)
+    return Object.assign(own, { runNow: ours })
+  }
+
+  async #hold<T>(work: () => Promise<T>): Promise<T> {
+    this.#held++
+    try {
+      return await work()
+    } finally {
+      this.#held--
+    }
   }
 
   async #patiently<T>(work: () => Promise<T>): Promise<T> {

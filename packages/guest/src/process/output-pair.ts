@@ -18,6 +18,8 @@ export interface OutputSink {
 export class OutputPair {
   readonly stdout: string
   readonly stderr: string
+  /** For reading in one go what is there; both readers use it in turn. */
+  readonly #scratch = Buffer.allocUnsafeSlow(READ_BYTES)
   #readers: readonly FifoReader[] = []
 
   constructor(stdout: string, stderr: string) {
@@ -26,9 +28,9 @@ export class OutputPair {
   }
 
   open(sink: OutputSink): void {
-    const stdout = new FifoReader(this.stdout, (bytes) => sink.text('stdout', bytes))
+    const stdout = new FifoReader(this.stdout, this.#scratch, (bytes) => sink.text('stdout', bytes))
     try {
-      const stderr = new FifoReader(this.stderr, (bytes) => sink.text('stderr', bytes))
+      const stderr = new FifoReader(this.stderr, this.#scratch, (bytes) => sink.text('stderr', bytes))
       this.#readers = [stdout, stderr]
     } catch (error) {
       stdout.destroy()
@@ -78,16 +80,18 @@ export class OutputPair {
 
 class FifoReader {
   readonly #fd: number
+  readonly #scratch: Buffer
   #socket: Socket | undefined
   #onData: (bytes: Buffer) => void
   /** Ours, so that the end comes when the step is over and not before somebody has opened it. */
   #writer: number | undefined
   #isOver = false
 
-  constructor(path: string, onData: (bytes: Buffer) => void) {
+  constructor(path: string, scratch: Buffer, onData: (bytes: Buffer) => void) {
     const { ours, theirs } = openNamedFifo(path)
     this.#fd = ours
     this.#writer = theirs
+    this.#scratch = scratch
     this.#onData = onData
   }
 
@@ -111,7 +115,7 @@ class FifoReader {
   drain(sink: OutputSink): boolean {
     // It was read before the pause, and comes by itself.
     if (this.#socket && this.#socket.readableLength > 0) return false
-    const buffer = Buffer.allocUnsafe(READ_BYTES)
+    const buffer = this.#scratch
     for (let taken = 0; taken < PIPE_BYTES;) {
       if (sink.isPaused) return false
       const count = readNow(this.#fd, buffer)
@@ -126,7 +130,7 @@ class FifoReader {
   release(): boolean {
     this.#onData = () => {}
     this.#closeWriter()
-    const buffer = Buffer.allocUnsafe(READ_BYTES)
+    const buffer = this.#scratch
     for (let taken = 0; taken < PIPE_BYTES;) {
       const count = readNow(this.#fd, buffer)
       if (count === undefined) break

@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import {
   encodeData,
   encodeMessage,
@@ -13,6 +13,7 @@ import {
 import { toGuestError } from '../failure.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
 import { parseHostMessage } from './parse-message.ts'
+import { Wire } from './wire.ts'
 
 /** What the host already has, by channel. */
 export type Attachment = ReadonlyMap<number, number>
@@ -29,12 +30,14 @@ export interface HostEvents {
 
 const FIRST_DELAY_MS = 20
 const LAST_DELAY_MS = 1000
+/** Nobody needs their answers before whatever is said next. */
+const UNHURRIED: ReadonlySet<GuestRequest['op']> = new Set(['step', 'forget'])
 
 /** Dials the host, and dials again for ever: the host may be killed and come back at any time. */
 export class HostConnection implements Outbox {
   readonly #path: string
   #events: HostEvents | undefined
-  #attached: Socket | undefined
+  #attached: Wire | undefined
   #delayMs = FIRST_DELAY_MS
 
   constructor(path: string) {
@@ -47,22 +50,23 @@ export class HostConnection implements Outbox {
   }
 
   send(message: GuestMessage): void {
-    if (this.#attached) write(this.#attached, encodeMessage(message))
+    this.#attached?.write(encodeMessage(message))
   }
 
   sendData(data: DataFrame): void {
-    if (this.#attached) write(this.#attached, encodeData(data))
+    this.#attached?.write(encodeData(data))
   }
 
   #dial(events: HostEvents): void {
     const socket = connect(this.#path)
+    const wire = new Wire(socket)
     const decoder = new FrameDecoder()
     socket.on('connect', () => {
       socket.write(encodeMessage({ type: 'hello', protocol: PROTOCOL_VERSION, commands: events.states() }))
     })
     socket.on('data', (chunk) => {
       try {
-        for (const frame of decoder.push(chunk)) this.#take(socket, frame)
+        for (const frame of decoder.push(chunk)) this.#take(wire, frame)
       } catch {
         // Not frames: this connection is useless, the next one starts afresh.
         socket.destroy()
@@ -71,11 +75,11 @@ export class HostConnection implements Outbox {
     socket.on('error', () => {
       // `close` follows, and dials again.
     })
-    socket.on('close', () => this.#redial(socket, events))
+    socket.on('close', () => this.#redial(wire, events))
   }
 
-  #redial(socket: Socket, events: HostEvents): void {
-    if (this.#attached === socket) {
+  #redial(wire: Wire, events: HostEvents): void {
+    if (this.#attached === wire) {
       this.#attached = undefined
       events.detached()
     }
@@ -83,50 +87,43 @@ export class HostConnection implements Outbox {
     this.#delayMs = Math.min(this.#delayMs * 2, LAST_DELAY_MS)
   }
 
-  #take(socket: Socket, frame: Frame): void {
+  #take(wire: Wire, frame: Frame): void {
     if (frame.kind === 'data') {
       this.#events?.data(frame)
       return
     }
     const parsed = parseHostMessage(frame.json)
-    if (parsed.kind === 'message') this.#handle(socket, parsed.message)
+    if (parsed.kind === 'message') this.#handle(wire, parsed.message)
     else if (parsed.requestId !== undefined)
-      this.#reply(socket, {
+      reply(wire, {
         type: 'failure',
         id: parsed.requestId,
         error: { code: 'invalid_request', message: 'the request does not fit the protocol' },
       })
   }
 
-  #handle(socket: Socket, message: HostMessage): void {
+  #handle(wire: Wire, message: HostMessage): void {
     if (message.type === 'attach') {
-      this.#attached = socket
+      this.#attached = wire
       this.#delayMs = FIRST_DELAY_MS
       this.#events?.attached(new Map(message.received.map(({ channel, offset }) => [channel, offset])))
-    } else if (message.type === 'request') void this.#answer(socket, message)
+    } else if (message.type === 'request') void this.#answer(wire, message)
     else if (message.type === 'slept') this.#events?.slept(message.totalMs)
     else this.#events?.notice(message)
   }
 
-  async #answer(socket: Socket, { id, request }: Extract<HostMessage, { type: 'request' }>): Promise<void> {
+  async #answer(wire: Wire, { id, request }: Extract<HostMessage, { type: 'request' }>): Promise<void> {
     try {
-      this.#reply(socket, { type: 'result', id, result: await this.#events?.request(request) })
+      const message: GuestMessage = { type: 'result', id, result: await this.#events?.request(request) }
+      if (UNHURRIED.has(request.op)) wire.writeSoon(encodeMessage(message))
+      else reply(wire, message)
     } catch (error) {
-      this.#reply(socket, { type: 'failure', id, error: toGuestError(error) })
+      reply(wire, { type: 'failure', id, error: toGuestError(error) })
     }
-  }
-
-  /** Answers go to the connection that asked: ids mean nothing on another. */
-  #reply(socket: Socket, message: GuestMessage): void {
-    if (socket.writable) write(socket, encodeMessage(message))
   }
 }
 
-/** What is said within one turn of the event loop goes out as one write, and wakes the host once. */
-function write(socket: Socket, frame: Buffer): void {
-  if (socket.writableCorked === 0) {
-    socket.cork()
-    setImmediate(() => socket.uncork())
-  }
-  socket.write(frame)
+/** Answers go to the connection that asked: ids mean nothing on another. */
+function reply(wire: Wire, message: GuestMessage): void {
+  wire.write(encodeMessage(message))
 }

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export class ChainDir implements AsyncDisposable {
     signing: privateKey,
     public: publicKey,
     publicPem: publicKey.export({ format: 'pem', type: 'spki' }).toString(),
-    mac: randomBytes(32),
+    mac: createSecretKey(randomBytes(32)),
   }
   readonly clock = { at: Date.parse('2026-01-01T00:00:00.000Z'), now: (): number => this.clock.at }
   readonly sealed: { readonly segment: Segment; readonly tally: Tally }[] = []
