@@ -42,10 +42,11 @@ const PACKAGES = {
 /** Folders of a zone that is built in steps → the folders that each may import. */
 const FOLDERS = {
   'control-plane': {
-    api: ['identity', 'admission', 'orchestration'],
+    api: ['identity', 'admission', 'orchestration', 'monitor'],
     identity: ['store'],
     admission: ['store'],
     orchestration: ['admission', 'identity', 'store'],
+    monitor: ['orchestration', 'store'],
     store: [],
   },
   'data-plane': {

@@ -13,7 +13,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{packages,bench}/**/*.test.ts'],
+          include: ['{packages,bench}/**/*.test.ts', 'test/soak/**/*.test.ts'],
           exclude: [LONG, '**/node_modules/**'],
           ...bounds,
         },

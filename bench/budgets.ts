@@ -61,6 +61,13 @@ const BUDGETS: readonly Budget[] = [
     measure: (report) => findResult(report, 'idleAlone')?.p50,
     isMet: (megabytes) => megabytes <= 20,
   },
+  {
+    what: 'monitor: 200 sandboxes and 800 bare groups every 5 s, of a core',
+    budget: '≤ 5 %',
+    unit: '%',
+    measure: (report) => (report.isQuick ? undefined : findResult(report, 'monitorPercent')?.p50),
+    isMet: (percent) => percent <= 5,
+  },
 ]
 
 export function judge(report: Report): readonly Verdict[] {

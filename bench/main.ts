@@ -13,7 +13,10 @@ import { renderReport, replaceGenerated } from './document.ts'
 import { describeMachine, kindOf } from './machine.ts'
 import { measureMemory, raceCrowds } from './measures/crowd.ts'
 import { measureDecisions } from './measures/decision.ts'
+import { measureDensity } from './measures/density.ts'
 import { measureEvidence } from './measures/evidence.ts'
+import { measureMonitor } from './measures/monitor.ts'
+import { racePauses } from './measures/pause.ts'
 import { raceCold, raceCommands, Samples } from './measures/race.ts'
 import { measureRequests } from './measures/requests.ts'
 import { raceSteps } from './measures/step.ts'
@@ -47,7 +50,7 @@ async function run(config: BenchConfig): Promise<Report> {
       console.error(`${name}…`)
       // It has a server of its own, and comes while the machine is as it was for the cold ones.
       if (name === 'trace') trace = await traceSandboxes(config.quick ? 3 : 15)
-      else await MEASURE[name]({ contenders, server, samples, quick: config.quick })
+      else await MEASURE[name]({ contenders, server, samples, quick: config.quick, fill: config.fill })
     }
     return {
       date: new Date().toISOString(),
@@ -68,6 +71,7 @@ interface Field {
   readonly server: BenchServer
   readonly samples: Samples
   readonly quick: boolean
+  readonly fill: boolean
 }
 
 /** How often each is measured, whole and quick. */
@@ -82,6 +86,14 @@ const MEASURE: Record<Exclude<MeasureName, 'trace'>, (field: Field) => Promise<v
   requests: async ({ server, samples, quick }) =>
     measureRequests(server, { samples, rounds: quick ? 1 : 5, requests: quick ? 1_000 : 5_000 }),
   decision: async ({ samples, quick }) => measureDecisions({ samples, rounds: quick ? 2 : 20 }),
+  pause: async (field) => racePauses({ ...field, rounds: field.quick ? 20 : 200 }),
+  monitor: async ({ samples, quick }) =>
+    measureMonitor(
+      quick
+        ? { samples, sandboxes: 20, bareGroups: 80, windows: 1 }
+        : { samples, sandboxes: 200, bareGroups: 800, windows: 3 },
+    ),
+  density: async (field) => measureDensity({ ...field, count: field.quick ? 30 : 100 }),
 }
 
 async function gather(

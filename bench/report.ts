@@ -10,6 +10,9 @@ export const MEASURES = [
   'evidence',
   'requests',
   'decision',
+  'pause',
+  'density',
+  'monitor',
 ] as const
 export type MeasureName = (typeof MEASURES)[number]
 
@@ -31,6 +34,17 @@ export const METRICS = {
   listPerSecond: 'API: list sandboxes, requests per second',
   getPerSecond: 'API: get a sandbox, requests per second',
   decisionUs: 'a decision about a command line of the corpus, µs',
+  pause: 'pause of a live sandbox, ms',
+  resume: 'resume of a paused sandbox, ms',
+  denseCount: 'density: idle sandboxes that were made',
+  denseHost: 'density: what each further one takes of the host (MemAvailable), MB',
+  densePss: 'density: the same by PSS, with our server, MB',
+  fitsExtrapolated: 'density: idle sandboxes until 16 GB are used, extrapolated by the larger of both',
+  fitsReally: 'density: idle sandboxes until 16 GB were used, really',
+  monitorRound: 'monitor: a round over all sandboxes, CPU of both planes, ms',
+  monitorData: 'monitor: of it the data plane, ms',
+  monitorBare: 'monitor: a round over bare groups, CPU of the reader, ms',
+  monitorPercent: 'monitor: 200 sandboxes and 800 bare groups every 5 s, % of a core',
 } as const
 export type Metric = keyof typeof METRICS
 

@@ -116,7 +116,8 @@ function byDefault(parsed: { readonly data?: unknown }): string {
 }
 
 /** The unit is the end of the name. */
-function amount(name: string, value: number): string {
+function amount(name: string, value: number | null): string {
+  if (value === null) return 'none'
   if (name.endsWith('Ms')) return duration(value)
   return name.endsWith('Bytes') ? bytes(value) : `${value}`
 }

@@ -11,8 +11,12 @@ export function airlock(server: BenchServer): Contender {
     return {
       run: async () => throwOnWrong((await sandbox.run(ECHO.argv)).stdout, NAME),
       pids: async () => processesOf(server.home, sandbox.id),
+      freezer: {
+        pause: async () => void (await sandbox.pause()),
+        resume: async () => void (await sandbox.resume()),
+      },
       close: async () => void (await sandbox.terminate()),
     }
   }
-  return { name: NAME, about: '', open, cold: async () => coldThrough(open), close: async () => {} }
+  return { name: NAME, about: '', open, canPause: true, cold: async () => coldThrough(open), close: async () => {} }
 }

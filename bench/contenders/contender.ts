@@ -7,6 +7,8 @@ export interface Contender {
   cold(): Promise<ColdTimes>
   /** A place that stays, for commands one after another. */
   open(): Promise<Place>
+  /** Whether its places have a freezer. */
+  readonly canPause?: boolean
   close(): Promise<void>
 }
 
@@ -19,6 +21,8 @@ export interface Place {
   run(): Promise<void>
   /** Every process that is there only because the place is. */
   pids(): Promise<readonly number[]>
+  /** Stops its processes where they stand, and lets them go on. */
+  readonly freezer?: { pause(): Promise<void>; resume(): Promise<void> }
   close(): Promise<void>
 }
 

@@ -50,6 +50,14 @@ export class DockerApi {
     return stdoutOf(await buffer(response))
   }
 
+  async pause(container: string): Promise<void> {
+    await this.#json('POST', `/containers/${container}/pause`)
+  }
+
+  async unpause(container: string): Promise<void> {
+    await this.#json('POST', `/containers/${container}/unpause`)
+  }
+
   async remove(container: string): Promise<void> {
     await this.#json('DELETE', `/containers/${container}?force=true&v=true`)
   }

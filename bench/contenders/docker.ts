@@ -12,6 +12,7 @@ const SYSTEM_SOCKET = '/var/run/docker.sock'
 const IMAGE = 'airlock-bench'
 const READY_TRIES = 300
 const READY_EVERY_MS = 100
+const PAUSE_TRIES = 1000
 
 /** Docker over the socket of its Engine: create, start, exec, remove. Its daemon is started here when none runs. */
 export async function docker(plan: { rootfs: string; scratch: string }): Promise<Contender | string> {
@@ -29,7 +30,7 @@ export async function docker(plan: { rootfs: string; scratch: string }): Promise
     await importRootfs(api, plan.rootfs)
     const open = async () => openPlace(api)
     const about = `${await api.version()}, create, start, exec by its API`
-    return { name: NAME, about, open, cold: async () => coldThrough(open), close }
+    return { name: NAME, about, open, canPause: true, cold: async () => coldThrough(open), close }
   } catch (error) {
     await close()
     return error instanceof Error ? error.message : String(error)
@@ -42,8 +43,23 @@ async function openPlace(api: DockerApi): Promise<Place> {
   return {
     run: async () => throwOnWrong(await api.exec(id, ECHO.argv), NAME),
     pids: async () => withParent(await api.pid(id)),
+    freezer: {
+      pause: async () => untilTaken(async () => api.pause(id), 'is already paused'),
+      resume: async () => untilTaken(async () => api.unpause(id), 'is not paused'),
+    },
     close: async () => api.remove(id),
   }
+}
+
+/** Its daemon answers a pause before it knows that the container is paused; a user would have to ask again as well. */
+async function untilTaken(ask: () => Promise<void>, notYet: string): Promise<void> {
+  for (let tried = 0; ; tried++)
+    try {
+      return await ask()
+    } catch (error) {
+      if (tried === PAUSE_TRIES || !String(error).includes(notYet)) throw error
+      await sleep(1)
+    }
 }
 
 /** Each container has a shim of its own. */

@@ -48,7 +48,7 @@ async function idleBytes(contender: Contender, count: number): Promise<readonly 
 }
 
 /** A process's own memory, and its share of what it has in common with others. */
-function pssBytes(pid: number): number {
+export function pssBytes(pid: number): number {
   const kilobytes = /^Pss:\s*(\d+) kB/mu.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]
   return Number(kilobytes ?? 0) * 1024
 }

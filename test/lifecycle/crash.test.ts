@@ -13,6 +13,8 @@ const CASES: readonly [FailpointName, ProcessName][] = [
   ['step.accepted', 'data-plane'],
   ['pause.frozen', 'data-plane'],
   ['resume.thawed', 'control-plane'],
+  ['limit.state-written', 'data-plane'],
+  ['limit.applied', 'control-plane'],
   ['kill.row-written', 'control-plane'],
   ['kill.frozen', 'data-plane'],
   ['terminate.frozen', 'data-plane'],

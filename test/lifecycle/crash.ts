@@ -6,7 +6,9 @@ import type { Session, StepResult } from '@airlock/contract'
 import { expect } from 'vitest'
 import { type Refusal, SessionsHttp } from '../sessions/http.ts'
 import { linesOf } from '../support/lines.ts'
+import { FORKS } from '../support/forks.ts'
 import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 /**
  * Kills `victim` with SIGKILL when the running product reaches `failpoint`, then looks at what is left: a bystander
@@ -29,6 +31,7 @@ export async function crash(failpoint: FailpointName, victim: ProcessName): Prom
     if (kindOf(failpoint) === 'step') await expectOnce(new SessionsHttp(server))
     if (kindOf(failpoint) === 'pause') await expectAsItSays(airlock)
     if (kindOf(failpoint) === 'kill') await expectDead(server)
+    if (kindOf(failpoint) === 'limit') await expectHeldToLimits(airlock)
     await expectVerifies(server)
     const living = await livingIds(airlock)
     for (const found of await leftovers(home))
@@ -89,11 +92,12 @@ async function walk(server: TestServer): Promise<void> {
   }
 }
 
-type Kind = 'life' | 'step' | 'pause' | 'kill'
+type Kind = 'life' | 'step' | 'pause' | 'kill' | 'limit'
 
 function kindOf(failpoint: FailpointName): Kind {
   if (failpoint.startsWith('step.')) return 'step'
   if (failpoint.startsWith('pause.') || failpoint.startsWith('resume.')) return 'pause'
+  if (failpoint.startsWith('limit.')) return 'limit'
   return failpoint.startsWith('kill.') ? 'kill' : 'life'
 }
 
@@ -102,6 +106,33 @@ const WALKS: Readonly<Record<Kind, (server: TestServer) => Promise<void>>> = {
   step: walkToStep,
   pause: walkToPause,
   kill: walkToKill,
+  limit: walkToLimit,
+}
+
+/** A change of limits; what dies under it may fail the request. */
+async function walkToLimit(server: TestServer): Promise<void> {
+  await switchShippedRulesOff(server)
+  const sandbox = await client(server).sandboxes.create({ name: 'walker', limits: { pids: 20 } })
+  await sandbox.setLimits({ pids: 40, memoryBytes: 700 * 1024 * 1024 }).catch((error: unknown) => {
+    if (!(error instanceof AirlockError)) throw error
+  })
+}
+
+/** The row, the kernel and the budgets say the same, whichever of the two it is. */
+async function expectHeldToLimits(airlock: Airlock): Promise<void> {
+  const agree = async () => {
+    const { items } = await airlock.sandboxes.list({})
+    const walker = items.find(({ data }) => data.name === 'walker')
+    const { stdout } = (await walker?.run(['python3', '-c', FORKS])) ?? { stdout: '' }
+    const promised = items.reduce((sum, { data }) => sum + data.limits.memoryBytes, 0)
+    const { reserved } = await airlock.budgets.ofAgent('default')
+    const isSame = Number(stdout) === walker?.data.limits.pids && reserved.memoryBytes === promised
+    return isSame ? true : undefined
+  }
+  await waitFor(() => agree().catch((error: unknown) => throwUnlessRetryable(error)), {
+    signal: deadline(30_000),
+    everyMs: 300,
+  })
 }
 
 /** A pause and what comes after it; what dies under it may fail either. */

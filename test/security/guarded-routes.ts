@@ -73,6 +73,10 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
     ask: inSandbox({ body: { ttlMs: 7_200_000 } }),
     look: async ({ admin, sandbox }) => (await admin.sandboxes.get(sandbox.id)).data.expiresAt,
   },
+  changeLimits: {
+    ask: inSandbox({ body: { pids: 99 } }),
+    look: async ({ admin, sandbox }) => (await admin.sandboxes.get(sandbox.id)).data.limits,
+  },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),
     look: async ({ admin, paused }) => (await admin.sandboxes.get(paused.id)).data.state,

@@ -88,6 +88,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   },
   connectSandbox: { ask: inSandbox(), ...SANDBOX },
   extendSandbox: { ask: inSandbox(), ...SANDBOX },
+  changeLimits: { ask: inSandbox(() => ({ body: { pids: 99 } })), ...SANDBOX },
   pauseSandbox: { ask: inSandbox(), ...SANDBOX },
   resumeSandbox: { ask: inSandbox(), ...SANDBOX },
   terminateSandbox: { ask: inSandbox(), ...SANDBOX },
@@ -200,6 +201,10 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   agentEvents: { ask: ofAgent, ...AGENT },
   sandboxEvents: { ask: inSandbox(), ...SANDBOX },
   agentSummary: { ask: ofAgent, ...AGENT },
+  // It names the tenant, which who is bound to another agent of it knows.
+  tenantMetrics: { ask: nothing, repeats: true },
+  sandboxMetrics: { ask: inSandbox(), ...SANDBOX },
+  agentMetrics: { ask: ofAgent, ...AGENT },
   auditStats: EVIDENCE,
   auditEvents: EVIDENCE,
   auditExport: EVIDENCE,

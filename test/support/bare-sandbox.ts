@@ -41,6 +41,8 @@ export async function runBare(
     clock: systemClock,
     onOverdue: () => {},
     usageOf: async () => null,
+    strainOf: () => null,
+    isDiskFull: async () => false,
   })
   try {
     await link.listen()
@@ -58,7 +60,14 @@ export async function runBare(
   }
 }
 
-const LIMITS = { cpus: 1, pids: DEFAULTS.pids.default, diskBytes: DEFAULTS.diskBytes.min * 4 }
+const LIMITS = {
+  cpus: 1,
+  pids: DEFAULTS.pids.default,
+  diskBytes: DEFAULTS.diskBytes.min * 4,
+  inodes: DEFAULTS.inodes.min * 4,
+  openFiles: DEFAULTS.openFiles.default,
+  cpuSeconds: null,
+} as const
 const COMMAND = { cwd: '/workspace', stdin: 'none', timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 } as const
 
 async function outputOf(link: GuestLink, spec: NodeCommandSpec): Promise<string> {

@@ -25,7 +25,7 @@ export async function leftovers(home: string): Promise<readonly string[]> {
 }
 
 /** Our own processes on the host that belong to this home. */
-function hostProcesses(home: string): readonly number[] {
+export function hostProcesses(home: string): readonly number[] {
   return entries('/proc')
     .map(Number)
     .filter((pid) => pid > 1 && pid !== process.pid && isOurs(readText(`/proc/${pid}/environ`), home))

@@ -3,6 +3,7 @@ import { AirlockError, type RunningCommand, type Sandbox } from '@airlock/sdk'
 import { constants } from 'node:os'
 import { fstatSync } from 'node:fs'
 import type { Interrupts } from './interrupts.ts'
+import { explainEnd } from './end-sentence.ts'
 import { Exit } from './failure.ts'
 import { Sanitizer } from './sanitize.ts'
 import type { Terminal } from './terminal.ts'
@@ -22,7 +23,10 @@ export async function attach(terminal: Terminal, attachment: Attachment): Promis
     await printer.print(event)
     if (event.event === 'truncated')
       terminal.note(`airlock: the output was cut off after ${formatBytes(event.limitBytes)}`)
-    if (event.event === 'ended' && event.command.timedOut) terminal.note('airlock: the command took too long')
+    if (event.event === 'ended') {
+      const why = await explainEnd(event.command, attachment.sandbox)
+      if (why !== undefined) terminal.note(`airlock: ${why}`)
+    }
   })
 }
 

@@ -92,7 +92,7 @@ describe('run', () => {
     expect(await airlock('run', '--timeout', '100ms', 'sleep', '30')).toEqual({
       code: 137,
       stdout: '',
-      stderr: 'airlock: the command took too long\n',
+      stderr: 'airlock: the command took too long. Raise --timeout.\n',
     })
   })
 
@@ -170,6 +170,39 @@ describe('sandboxes that stay', () => {
     expect((await airlock('inspect', 'stay')).stdout).toMatch(/^id +sbx_.*\nname +stay\nstate +active\n[^]*echo hello/)
     expect(await airlock('terminate', '--force', 'stay')).toEqual(ok(`${id}\n`))
     expect((await airlock('ls', '--all')).stdout).toContain('stopped (terminated)')
+  })
+
+  it('are held to limits, which are shown and changed', async () => {
+    const id = (await airlock('create', '--inodes', '5000', '--open-files', '99', '--cpu-seconds', '60')).stdout.trim()
+    expect(await airlock('limits', id)).toEqual(
+      ok(
+        [
+          'memory          512 MiB',
+          'swap            none',
+          'processors      1',
+          'processes       256',
+          'disk            1 GiB',
+          'inodes          5000',
+          'open files      99 of each process',
+          'processor time  1m',
+          '',
+        ].join('\n'),
+      ),
+    )
+    const more = ['--memory', '1g', '--cpus', '2', '--pids', '99', '--cpu-seconds', 'none', '--json']
+    const changed = await airlock('limits', id, ...more)
+    expect(changed.stderr).toBe('')
+    expect(JSON.parse(changed.stdout)).toEqual({
+      memoryBytes: 1024 ** 3,
+      cpus: 2,
+      pids: 99,
+      diskBytes: 1024 ** 3,
+      inodes: 5000,
+      openFiles: 99,
+      cpuSeconds: null,
+    })
+    expect((await airlock('limits', 'absent')).code).toBe(5)
+    await airlock('terminate', id)
   })
 
   it('are paused and resumed', async () => {

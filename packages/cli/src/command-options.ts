@@ -6,6 +6,7 @@ import { formatDuration, parseDuration } from './units.ts'
 
 export interface RunOptions {
   readonly timeout?: number
+  readonly cpuTime?: number
   readonly env?: Readonly<Record<string, string>>
   readonly workdir?: string
   readonly shell?: boolean
@@ -17,6 +18,11 @@ export function addCommandOptions(command: Command): Command {
   const timeout = formatDuration(DEFAULTS.commandTimeoutMs.default)
   return command
     .option('--timeout <duration>', `time until the command is killed (default: ${timeout})`, parseDuration)
+    .option(
+      '--cpu-time <duration>',
+      'processor time of each process of it, in whole seconds (default: no cap)',
+      parseDuration,
+    )
     .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
     .option('--workdir <path>', 'the directory to run in (default: /workspace)')
     .option('--shell', 'join the words and give them to /bin/sh')
@@ -43,6 +49,7 @@ export function toCommandLine(words: readonly string[], options: RunOptions): Co
 export function toCommandOptions(options: RunOptions): CommandOptions {
   return {
     ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
+    ...(options.cpuTime === undefined ? {} : { cpuTimeMs: options.cpuTime }),
     ...(options.env === undefined ? {} : { env: options.env }),
     ...(options.workdir === undefined ? {} : { cwd: options.workdir }),
   }

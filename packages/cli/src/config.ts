@@ -4,12 +4,15 @@ export interface CliConfig {
   readonly version: string
   /** Colours are for terminals that can show them and people who want them. */
   readonly allowsColor: boolean
+  /** Whether a terminal can be drawn on, not only written to. */
+  readonly canDraw: boolean
 }
 
 export function readConfig(): CliConfig {
   const { version } = parsePackage(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const { NO_COLOR, TERM } = process.env
-  return { version, allowsColor: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb' }
+  const canDraw = TERM !== undefined && TERM !== 'dumb'
+  return { version, allowsColor: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb', canDraw }
 }
 
 function parsePackage(text: string): { readonly version: string } {

@@ -5,6 +5,7 @@ import { Terminal } from './terminal.ts'
 export class Context {
   readonly terminal: Terminal
   readonly version: string
+  readonly canDraw: boolean
   /** All words that were given. */
   readonly argv: readonly string[]
   /** What the process exits with when nothing fails. */
@@ -14,5 +15,6 @@ export class Context {
     this.argv = argv
     this.terminal = new Terminal(config)
     this.version = config.version
+    this.canDraw = config.canDraw
   }
 }

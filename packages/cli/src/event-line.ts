@@ -7,7 +7,7 @@ const MAX_DETAIL = 160
 const MIN_DETAIL = 20
 
 /** What says most comes first. */
-const FIRST = ['reason', 'argv', 'shell', 'path', 'exitCode', 'timedOut', 'usage'] as const
+const FIRST = ['reason', 'argv', 'shell', 'path', 'exitCode', 'cause', 'timedOut', 'usage'] as const
 
 const STYLES: Readonly<Record<AuditEvent['status'], Style>> = {
   requested: 'dim',

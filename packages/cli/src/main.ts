@@ -39,6 +39,14 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'List sandboxes, newest first.',
     load: async () => (await import('./verbs/ls.ts')).defineLs,
   },
+  top: {
+    about: 'Watch what the living sandboxes use: processors, memory, processes, disk.',
+    load: async () => (await import('./verbs/top.ts')).defineTop,
+  },
+  metrics: {
+    about: 'Show what a sandbox or an agent uses and used, against its limits.',
+    load: async () => (await import('./verbs/metrics.ts')).defineMetrics,
+  },
   inspect: {
     about: 'Show everything about a sandbox.',
     load: async () => (await import('./verbs/inspect.ts')).defineInspect,
@@ -50,6 +58,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
   extend: {
     about: 'Let a sandbox live longer, never past its maximum lifetime.',
     load: async () => (await import('./verbs/extend.ts')).defineExtend,
+  },
+  limits: {
+    about: 'Show what a sandbox is held to, or change it while it lives.',
+    load: async () => (await import('./verbs/limits.ts')).defineLimits,
   },
   pause: {
     about: 'Stop the processes of sandboxes where they stand; their time stops too.',

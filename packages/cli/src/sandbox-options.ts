@@ -1,17 +1,14 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
 import type { CreateOptions } from '@airlock/sdk'
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
+import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
 import { collectPairs } from './pairs.ts'
-import { formatBytes, formatDuration, parseDuration, parseSize } from './units.ts'
+import { formatDuration, parseDuration } from './units.ts'
 
-export interface SandboxOptions {
+export interface SandboxOptions extends LimitOptions {
   readonly name?: string
   readonly template?: string
   readonly agent?: string
-  readonly memory?: number
-  readonly cpus?: number
-  readonly disk?: number
-  readonly pids?: number
   readonly tier?: 'standard' | 'strict'
   readonly ttl?: number
   readonly idle?: number
@@ -21,14 +18,11 @@ export interface SandboxOptions {
 
 /** The options of whatever makes a sandbox. Their defaults are the server's. */
 export function addSandboxOptions(command: Command, template = 'base'): Command {
-  return command
+  const named = command
     .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
     .option('--template <template>', `what it is made from (default: ${template})`)
     .option('--agent <agent>', 'who it runs for (default: default)')
-    .option('--memory <size>', `memory (default: ${formatBytes(DEFAULTS.memoryBytes.default)})`, parseSize)
-    .option('--cpus <number>', `processors (default: ${DEFAULTS.cpus.default})`, parseNumber)
-    .option('--disk <size>', `disk (default: ${formatBytes(DEFAULTS.diskBytes.default)})`, parseSize)
-    .option('--pids <number>', `processes (default: ${DEFAULTS.pids.default})`, parseNumber)
+  return addLimitOptions(named, 'with defaults')
     .addOption(
       new Option('--tier <tier>', 'how it is isolated, at least (default: as its template says)').choices([
         'standard',
@@ -50,12 +44,7 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
 }
 
 export function toCreateOptions(options: SandboxOptions): CreateOptions {
-  const limits = defined({
-    memoryBytes: options.memory,
-    cpus: options.cpus,
-    diskBytes: options.disk,
-    pids: options.pids,
-  })
+  const limits = toLimits(options)
   return defined({
     name: options.name,
     template: options.template,
@@ -67,12 +56,6 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     onIdle: options.pauseWhenIdle === true ? ('pause' as const) : undefined,
     limits: Object.keys(limits).length > 0 ? limits : undefined,
   })
-}
-
-export function parseNumber(text: string): number {
-  const number = Number(text)
-  if (text.trim() === '' || !Number.isFinite(number)) throw new InvalidArgumentError('Use a number.')
-  return number
 }
 
 /** Without the fields that were not given: the server has the defaults. */

@@ -1,5 +1,6 @@
 import { outputBytes, RichOutput, type Step, type StepError, type StepEvent } from '@airlock/sdk'
 import { OutputPrinter } from './attach.ts'
+import { endSentence } from './end-sentence.ts'
 import { htmlToText } from './html-text.ts'
 import type { Pictures } from './pictures.ts'
 import { sanitizeText } from './sanitize.ts'
@@ -51,6 +52,9 @@ export class StepPrinter {
       const text = process.stderr.isTTY ? sanitizeText(said) : said
       await this.#terminal.write('stderr', `${this.#terminal.style('red', text, 'stderr')}\n`)
     }
+    // What the sandbox ended of an interpreter says so itself.
+    const why = step.error?.name === 'RuntimeCrashed' || step.cause === 'timeout' ? undefined : endSentence(step)
+    if (why !== undefined) await this.#note(why)
     if (step.restarted) await this.#note('the interpreter was started anew: what it remembered is gone')
     if (this.#terminal.isTty) await this.#startLine()
   }

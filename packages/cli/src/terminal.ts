@@ -17,9 +17,9 @@ export class Terminal {
     return process.stdout.isTTY
   }
 
-  /** How many characters fit one line of stdout; no bound where nobody looks at it. */
+  /** How many characters fit one line of stdout; no bound where nobody looks at it, or the terminal does not know. */
   get width(): number {
-    return process.stdout.isTTY ? process.stdout.columns : Infinity
+    return process.stdout.isTTY && process.stdout.columns > 0 ? process.stdout.columns : Infinity
   }
 
   /** Whether progress may be shown. */

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatBytes, formatDuration, parseDuration, parseSize } from './units.ts'
+import { compactBytes, formatBytes, formatDuration, formatPercent, parseDuration, parseSize } from './units.ts'
 
 describe('sizes', () => {
   it('are read as people write them', () => {
@@ -25,6 +25,34 @@ describe('sizes', () => {
       '1 KiB',
       '1.5 KiB',
       '512 MiB',
+    ])
+  })
+})
+
+describe('where there is little room', () => {
+  it('sizes are rounded', () => {
+    const sizes = [0, 999, 1000, 1024, 1536, 10_240, 1000 * 1024, 512 * 1024 ** 2, 2 * 1024 ** 3, 5000 * 1024 ** 4]
+    expect(sizes.map(compactBytes)).toEqual(['0B', '999B', '1K', '1K', '1.5K', '10K', '1M', '512M', '2G', '5000T'])
+  })
+
+  it('sizes below a thousand of the largest unit take at most four characters', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999 * 1024 ** 4 }), (bytes) => {
+        expect(compactBytes(bytes)).toMatch(/^(?:\d{1,3}|\d\.\d)[BKMGT]$/)
+      }),
+    )
+  })
+
+  it('shares are whole percents, but small ones', () => {
+    expect([0, 0.04, 0.4, 9.94, 9.96, 87.4, 312, null].map(formatPercent)).toEqual([
+      '0%',
+      '0%',
+      '0.4%',
+      '9.9%',
+      '10%',
+      '87%',
+      '312%',
+      '-',
     ])
   })
 })

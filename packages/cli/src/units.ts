@@ -10,6 +10,12 @@ export function parseSize(text: string): number {
   return Math.round(Number(number) * (SIZES[unit] ?? 1))
 }
 
+export function parseNumber(text: string): number {
+  const number = Number(text)
+  if (text.trim() === '' || !Number.isFinite(number)) throw new InvalidArgumentError('Use a number.')
+  return number
+}
+
 /** Milliseconds: `90s`, `10m`, `1h30m`. A bare number is seconds. */
 export function parseDuration(text: string): number {
   if (/^\d+$/.test(text)) return Number(text) * 1000
@@ -26,6 +32,22 @@ export function formatBytes(bytes: number): string {
   const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10))
   const value = bytes / 1024 ** power
   return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[power]}`
+}
+
+/** In at most five characters, for where there are many: `512M`, `1.5G`. */
+export function compactBytes(bytes: number): string {
+  const units = ['B', 'K', 'M', 'G', 'T']
+  // What would be rounded up to a thousand of a unit is shown as one of the next.
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes * (1024 / 999.5), 1)) / 10))
+  const value = bytes / 1024 ** power
+  const short = value < 9.95 && !Number.isInteger(value) ? value.toFixed(1).replace('.0', '') : value.toFixed(0)
+  return `${short}${units[power]}`
+}
+
+/** `0.4%`, `87%`; `-` for what is not known. */
+export function formatPercent(percent: number | null): string {
+  if (percent === null) return '-'
+  return `${percent >= 0.05 && percent < 9.95 ? percent.toFixed(1) : percent.toFixed(0)}%`
 }
 
 /** Two units at most: `1h 5m`, `42s`. */

@@ -5,6 +5,24 @@ import { commandId, envVars, sandboxId, sandboxPath, time, within } from './scal
 export const commandState = z.enum(['running', 'exited', 'lost'])
 export type CommandState = z.infer<typeof commandState>
 
+/**
+ * Why something that ran ended. `exit` and `signal` are its own doing; `killed_by_policy` is an end of its sandbox that
+ * somebody or some rule ordered (a kill, a revoked agent, a budget, a limit), `sandbox_ended` any other one.
+ */
+export const endCause = z.enum([
+  'exit',
+  'signal',
+  'forbidden_call',
+  'timeout',
+  'cpu_time',
+  'out_of_memory',
+  'pids_exhausted',
+  'disk_full',
+  'killed_by_policy',
+  'sandbox_ended',
+])
+export type EndCause = z.infer<typeof endCause>
+
 export const signalName = z.enum([
   'SIGHUP',
   'SIGINT',
@@ -35,6 +53,12 @@ export const runCommandBody = z
       .optional()
       .describe('What to feed, or "open" to write with the stdin route; nothing when absent.'),
     timeoutMs: within(DEFAULTS.commandTimeoutMs).int().default(DEFAULTS.commandTimeoutMs.default),
+    cpuTimeMs: within(DEFAULTS.commandCpuMs)
+      .int()
+      .optional()
+      .describe(
+        'Processor time of each of its processes, in whole seconds rounded up: SIGXCPU, and SIGKILL a second later.',
+      ),
     maxOutputBytes: within(DEFAULTS.maxOutputBytes).int().default(DEFAULTS.maxOutputBytes.default),
     background: z.boolean().default(false).describe('Answer at once, with the command still running.'),
   })
@@ -50,6 +74,8 @@ export const command = z.strictObject({
   exitCode: z.int().nullable(),
   signal: z.string().nullable(),
   timedOut: z.boolean(),
+  /** Null while it runs, and where nobody can tell any more. */
+  cause: endCause.nullable(),
   /** Output past `maxOutputBytes` was dropped. */
   truncated: z.boolean(),
   outputBytes: z.int(),

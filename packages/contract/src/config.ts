@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { effect } from './decision.ts'
 import { BOUNDS, DEFAULTS } from './defaults.ts'
 import { AirlockError } from './errors.ts'
+import { endedForText, thresholdText } from './monitor-settings.ts'
 
 const MIB = 1024 * 1024
 
@@ -135,6 +136,25 @@ export const SETTINGS = {
   opa_timeout_ms: setting(
     z.coerce.number().int().min(10).max(30_000).default(500),
     'What it has not answered by then is denied.',
+  ),
+  monitor_every_s: setting(
+    z.coerce.number().int().min(1).max(60).default(5),
+    'How often the monitor looks at all sandboxes, in seconds; see monitor.md.',
+  ),
+  monitor_cpu: setting(
+    thresholdText.default('70/90'),
+    'From where on the use of processors is a warning, and critical, in percent of the limit; or off. See monitor.md.',
+  ),
+  monitor_memory: setting(thresholdText.default('80/95'), 'The same of memory.'),
+  monitor_disk: setting(thresholdText.default('80/95'), 'The same of the disk, its bytes and its inodes.'),
+  monitor_pids: setting(thresholdText.default('80/95'), 'The same of processes.'),
+  monitor_sustained: setting(
+    z.coerce.number().int().min(1).max(100).default(3),
+    'How many samples in a row raise or clear an alert.',
+  ),
+  monitor_kill: setting(
+    endedForText.default('pids,oom,disk,cpu'),
+    'What ends a sandbox: processes at their limit, memory that ran out again and again, a disk or processor time beyond its limit; or none.',
   ),
   log_level: setting(
     z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),

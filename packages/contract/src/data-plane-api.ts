@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { commandState, signalName } from './command.ts'
+import { commandState, endCause, signalName } from './command.ts'
 import { resourceUsage } from './resource-usage.ts'
-import { effectiveIsolation } from './sandbox.ts'
+import { effectiveIsolation, limits } from './sandbox.ts'
 import { agentId, commandId, envVars, id, sandboxId, sandboxPath, sessionId, stepId } from './scalars.ts'
 import { runtime } from './session.ts'
 import { packageName, templateProgress } from './template.ts'
@@ -14,10 +14,11 @@ import { packageName, templateProgress } from './template.ts'
  * |---|---|
  * | `GET /health` | → `dataPlaneHealth` |
  * | `GET /sandboxes` | → `{sandboxes: nodeSandbox[]}` |
- * | `GET /usage` | → `nodeUsages`; what each running sandbox has used so far, read outside |
+ * | `GET /metrics` | → `nodeMetrics`; what the kernel says of each living sandbox now |
  * | `POST /sandboxes` | `{permit}` → `startedSandbox`; the sandbox is up and its guest attached |
  * | `PUT /sandboxes/:id/token` | `nodeToken` → `{}`; the guest has it |
  * | `DELETE /sandboxes/:id` | → `stoppedSandbox`; idempotent: an unknown id is already gone |
+ * | `POST /sandboxes/:id/limits` | `limits` → `limits`; the kernel holds it to what it answers |
  * | `POST /sandboxes/:id/pause` | → `{}`; its processes stand still when it answers; idempotent |
  * | `POST /sandboxes/:id/resume` | → `{}`; idempotent |
  * | `POST /freeze` | `freezeRequest` → `frozenSandboxes`; all of a scope at once, and permits of it that were signed before are worthless |
@@ -67,14 +68,13 @@ export const nodeSandbox = z.strictObject({
   agent: agentId,
   state: z.enum(['starting', 'running', 'paused', 'stopping', 'lost']),
   lostReason: z.enum(['guest_lost', 'host_restarted', 'max_lifetime']).nullable(),
+  /** What its group ran out of, where that ended its guest. */
+  lostFor: z.enum(['out_of_memory', 'pids_exhausted']).optional(),
   runningCommands: z.int(),
+  /** What it is held to; in a change that was broken off, what it should have become. */
+  limits,
 })
 export type NodeSandbox = z.infer<typeof nodeSandbox>
-
-export const nodeUsages = z.strictObject({
-  usages: z.array(z.strictObject({ id: sandboxId, cpuMs: z.number().nullable() })),
-})
-export type NodeUsages = z.infer<typeof nodeUsages>
 
 export const startSandboxRequest = z.strictObject({ permit: z.string().max(1024 * 1024) })
 export const startedSandbox = z.strictObject({ id: sandboxId, image: z.string(), isolation: effectiveIsolation })
@@ -109,6 +109,9 @@ export type NodeToken = z.infer<typeof nodeToken>
 export const stoppedSandbox = z.strictObject({ existed: z.boolean(), usage: resourceUsage.nullable() })
 export type StoppedSandbox = z.infer<typeof stoppedSandbox>
 
+/** What the kernel holds each process to that comes of it. */
+const processLimits = z.strictObject({ openFiles: z.int().exactOptional(), cpuSeconds: z.int().exactOptional() })
+
 export const nodeCommandSpec = z.strictObject({
   id: commandId,
   argv: z.array(z.string()).min(1),
@@ -117,6 +120,7 @@ export const nodeCommandSpec = z.strictObject({
   stdin: z.union([z.strictObject({ text: z.string() }), z.enum(['none', 'open'])]),
   timeoutMs: z.int(),
   maxOutputBytes: z.int(),
+  limits: processLimits.exactOptional(),
 })
 export type NodeCommandSpec = z.infer<typeof nodeCommandSpec>
 
@@ -127,6 +131,8 @@ export const nodeCommand = z.strictObject({
   exitCode: z.int().nullable(),
   signal: z.string().nullable(),
   timedOut: z.boolean(),
+  /** Null, or absent of those from before, where it cannot be told. */
+  cause: endCause.nullable().optional(),
   truncated: z.boolean(),
   outputBytes: z.int(),
   /** Epoch milliseconds by the host's clock. */
@@ -143,6 +149,7 @@ export const nodeSessionSpec = z.strictObject({
   runtime,
   cwd: sandboxPath,
   env: envVars,
+  limits: processLimits.exactOptional(),
 })
 export type NodeSessionSpec = z.infer<typeof nodeSessionSpec>
 

@@ -13,6 +13,11 @@ export const DEFAULTS = {
   cpus: { default: 1, min: 0.1, max: 256 },
   pids: { default: 256, min: 16, max: 32_768 },
   diskBytes: { default: 1024 * MIB, min: 16 * MIB, max: 1024 * 1024 * MIB },
+  /** Of a disk of the default size; a larger one has more, unless it is said. */
+  inodes: { default: 65_536, min: 1024, max: 16_777_216 },
+  openFiles: { default: 4096, min: 64, max: 1_048_576 },
+  /** Of all processes of a sandbox together, since its start. */
+  cpuSeconds: { default: null, min: 1, max: 1_000_000_000 },
   keyOverlapMs: { default: 24 * HOUR, min: 0, max: 30 * 24 * HOUR },
   agentSandboxes: { default: 5, min: 0, max: 100_000 },
   /** Five sandboxes of the default size fit, of the template `data` too. */
@@ -23,6 +28,7 @@ export const DEFAULTS = {
   agentDollarsPerDay: { default: 10, min: 0, max: 1_000_000 },
   sessionTtlMs: { default: 15 * MINUTE, min: SECOND, max: 24 * HOUR },
   commandTimeoutMs: { default: 300 * SECOND, min: 1, max: 24 * HOUR },
+  commandCpuMs: { default: null, min: 1, max: 24 * HOUR },
   maxOutputBytes: { default: 2 * MIB, min: 0, max: 256 * MIB },
 } as const
 
@@ -106,6 +112,8 @@ export const BOUNDS = {
   webhookUrl: 2048,
   /** Event streams at once, of one tenant and of all. */
   eventStreams: { tenant: 64, all: 256 },
+  /** The same of streams of metrics. */
+  metricStreams: { tenant: 64, all: 256 },
   /** Sandboxes of one node, unless configured. */
   sandboxesPerNode: 50,
 } as const

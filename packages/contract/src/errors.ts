@@ -75,6 +75,18 @@ export const ERRORS = {
   sandbox_not_active: row(409, 'The sandbox is not active.', 'Look at its state.', 'caller'),
   sandbox_paused: row(409, 'The sandbox is paused.', 'Resume it with "airlock resume".', 'caller'),
   wrong_node: row(409, 'The sandbox lives on another node.', 'Ask the node that it lives on.', 'caller'),
+  limit_fixed: row(
+    409,
+    'The limit cannot be changed while the sandbox lives.',
+    'Read the message: it names the limit. Create another sandbox.',
+    'caller',
+  ),
+  limit_in_use: row(
+    409,
+    'The sandbox uses more than that.',
+    'Free what it uses first, or ask for a higher limit.',
+    'caller',
+  ),
   command_ended: row(409, 'The command has ended.', 'Start another.', 'caller'),
   stdin_closed: row(409, 'The command has no open stdin.', 'Start it with "stdin": "open".', 'caller'),
   file_exists: row(409, 'Something with that name exists.', 'Choose another path or remove it first.', 'caller'),

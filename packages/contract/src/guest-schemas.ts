@@ -13,6 +13,7 @@ const commandEnd = z.strictObject({
   signal: z.string().max(16).nullable(),
   timedOut: z.boolean(),
   durationMs: z.number().min(0),
+  forksRefused: count.exactOptional(),
   restarted: z.boolean().exactOptional(),
 })
 

@@ -8,11 +8,19 @@ import type { ErrorCode } from './errors.ts'
 import { EVENT_ROUTES } from './event-routes.ts'
 import { fileEntry } from './file.ts'
 import { KILL_ROUTES } from './kill-routes.ts'
+import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
 import { role, type Role } from './principal.ts'
 import { auditChain, auditQuery, auditRecord, signedHead } from './record.ts'
 import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
-import { createSandboxBody, extendSandboxBody, sandbox, sandboxState, terminateSandboxBody } from './sandbox.ts'
+import {
+  changeLimitsBody,
+  createSandboxBody,
+  extendSandboxBody,
+  sandbox,
+  sandboxState,
+  terminateSandboxBody,
+} from './sandbox.ts'
 import { agentId, commandId, name, plainText, sandboxId, sandboxPath } from './scalars.ts'
 import { SESSION_ROUTES } from './session-routes.ts'
 import { WHO_ROUTES } from './who-routes.ts'
@@ -117,6 +125,25 @@ export const ROUTES = {
     response: sandbox,
     errors: LIVE,
     effect: 'sandbox.extend',
+  },
+  changeLimits: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/limits',
+    summary: 'Change limits of a living sandbox, upward or downward; what is absent stays. All of them or none.',
+    roles: USERS,
+    params: ofSandbox,
+    body: changeLimitsBody,
+    answers: 'json',
+    response: sandbox,
+    errors: [
+      ...LIVE.filter((code) => code !== 'sandbox_paused'),
+      'budget_exhausted',
+      'capacity_exhausted',
+      'limit_fixed',
+      'limit_in_use',
+      'isolation_unavailable',
+    ],
+    effect: 'sandbox.limit',
   },
   pauseSandbox: {
     method: 'POST',
@@ -316,6 +343,7 @@ export const ROUTES = {
   ...KILL_ROUTES,
   ...APPROVAL_ROUTES,
   ...EVENT_ROUTES,
+  ...METRIC_ROUTES,
   auditEvents: {
     method: 'GET',
     path: '/v1/audit/events',

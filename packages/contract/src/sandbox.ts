@@ -27,17 +27,50 @@ export const END_REASONS = [
   'budget_exhausted',
   'paused_too_long',
   'killed',
+  'pids_exhausted',
+  'out_of_memory',
+  'disk_exhausted',
+  'cpu_exhausted',
 ] as const
 export const endReason = z.enum(END_REASONS)
 export type EndReason = z.infer<typeof endReason>
 
-export const limits = z.strictObject({
-  memoryBytes: within(DEFAULTS.memoryBytes).int(),
+const limitFields = {
+  memoryBytes: within(DEFAULTS.memoryBytes)
+    .int()
+    .describe('Of user code, memory file systems included. Never swapped.'),
   cpus: within(DEFAULTS.cpus),
-  pids: within(DEFAULTS.pids).int(),
-  diskBytes: within(DEFAULTS.diskBytes).int(),
+  pids: within(DEFAULTS.pids).int().describe('Processes and threads.'),
+  diskBytes: within(DEFAULTS.diskBytes).int().describe('Of /workspace and /home/user together.'),
+  inodes: within(DEFAULTS.inodes).int().describe('Files and directories on its disk, and at most so many in /tmp.'),
+  openFiles: within(DEFAULTS.openFiles).int().describe('Of each process.'),
+  cpuSeconds: within(DEFAULTS.cpuSeconds)
+    .int()
+    .nullable()
+    .describe('Processor time of the sandbox since its start: it ends when that is used up. Null is no cap.'),
+}
+
+/** Sandboxes from before there were so many limits are read with the defaults of those that they lack. */
+export const limits = z.strictObject({
+  ...limitFields,
+  inodes: limitFields.inodes.default(DEFAULTS.inodes.default),
+  openFiles: limitFields.openFiles.default(DEFAULTS.openFiles.default),
+  cpuSeconds: limitFields.cpuSeconds.default(null),
 })
 export type Limits = z.infer<typeof limits>
+
+/** Those that a caller names. */
+export const someLimits = z.strictObject(limitFields).partial()
+export type SomeLimits = z.infer<typeof someLimits>
+
+const BYTES_PER_INODE = 16_384
+
+/** What a disk of that size has of them, unless it is said. */
+export function inodesFor(diskBytes: number): number {
+  return Math.min(DEFAULTS.inodes.max, Math.max(DEFAULTS.inodes.min, Math.floor(diskBytes / BYTES_PER_INODE)))
+}
+
+export const changeLimitsBody = someLimits.refine((body) => Object.keys(body).length > 0, 'must name a limit')
 
 /** What really isolates a sandbox, as the backend found it, not as it was asked for. */
 export const effectiveIsolation = z.strictObject({
@@ -52,7 +85,7 @@ export const effectiveIsolation = z.strictObject({
   capabilities: z.array(z.string()),
   uidRange: z.strictObject({ first: z.int(), count: z.int() }),
   cgroup: z.enum(['v1', 'v2', 'hybrid']),
-  limits: z.array(z.enum(['memory', 'swap', 'pids', 'cpu', 'disk'])),
+  limits: z.array(z.enum(['memory', 'swap', 'pids', 'cpu', 'disk', 'inodes', 'open-files'])),
 })
 export type EffectiveIsolation = z.infer<typeof effectiveIsolation>
 
@@ -73,7 +106,7 @@ export const createSandboxBody = z.strictObject({
   onIdle: onIdle.default('terminate'),
   maxPausedMs: within(DEFAULTS.maxPausedMs).int().default(DEFAULTS.maxPausedMs.default),
   maxLifetimeMs: within(DEFAULTS.maxLifetimeMs).int().default(DEFAULTS.maxLifetimeMs.default),
-  limits: limits.partial().default({}),
+  limits: someLimits.default({}),
   tier: tier.default('standard').describe('At least that; a template or a policy may ask for more.'),
 })
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>

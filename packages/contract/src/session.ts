@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { endCause } from './command.ts'
 import { BOUNDS, DEFAULTS } from './defaults.ts'
 import { resourceUsage } from './resource-usage.ts'
 import { createSandboxBody } from './sandbox.ts'
@@ -110,6 +111,8 @@ export const step = z.strictObject({
   sandbox: sandboxId,
   status: stepStatus,
   error: stepError.nullable(),
+  /** Why it ended, as of a command: an exception of its own is `exit`. Null until then, and where nobody can tell any more. */
+  cause: endCause.nullable(),
   /** The interpreter was started anew during this step: its state is gone. */
   restarted: z.boolean(),
   truncated: z.boolean(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS } from './defaults.ts'
-import { limits } from './sandbox.ts'
+import { someLimits } from './sandbox.ts'
 import { envVars, name, time } from './scalars.ts'
 
 /** A Debian package name: it becomes an argument of a program on the host. */
@@ -18,7 +18,7 @@ export const templateSpec = z.strictObject({
     .default([])
     .describe('Debian packages over the host image, kept in a place of their own.'),
   env: envVars.default({}),
-  limits: limits.partial().default({}),
+  limits: someLimits.default({}),
   tier: z.enum(['standard', 'strict']).default('standard'),
   doors: z
     .array(z.enum(['llm', 'egress', 'broker']))

@@ -5,7 +5,7 @@ import { id, time } from './scalars.ts'
 export const webhookId = z.string().regex(/^whk_[0-9a-hjkmnp-tv-z]{26}$/, 'is not the id of a webhook')
 
 /** What a webhook may be told of. */
-const WEBHOOK_EVENTS = ['approval.pending', 'approval.answered', 'kill'] as const
+const WEBHOOK_EVENTS = ['approval.pending', 'approval.answered', 'kill', 'alert'] as const
 export const webhookEvent = z.enum(WEBHOOK_EVENTS)
 export type WebhookEvent = z.infer<typeof webhookEvent>
 

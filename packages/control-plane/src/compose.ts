@@ -19,6 +19,9 @@ import { BearerAuthenticator } from './identity/authenticate.ts'
 import { type KeyFiles, prepareFirstStart } from './identity/first-start.ts'
 import { FetchedKeys, fixedKeys } from './identity/jwks.ts'
 import { SignedTokens, type Tokens } from './identity/jwt.ts'
+import { Alerts } from './monitor/alerts.ts'
+import { Metrics } from './monitor/metrics.ts'
+import { Monitor } from './monitor/monitor.ts'
 import { noticeApprovals } from './orchestration/approval-notices.ts'
 import { AuditHeads } from './orchestration/audit-heads.ts'
 import type { Context } from './orchestration/context.ts'
@@ -27,7 +30,7 @@ import { DoorsClient } from './orchestration/doors-client.ts'
 import { Events } from './orchestration/events.ts'
 import { Heartbeats } from './orchestration/heartbeats.ts'
 import { webhookHook } from './orchestration/kill-hooks.ts'
-import { createLifecycle } from './orchestration/lifecycle-parts.ts'
+import { createLifecycle, type Lifecycle } from './orchestration/lifecycle-parts.ts'
 import { LocalCore } from './orchestration/local-core.ts'
 import { openNodeIdentity } from './orchestration/node-identity.ts'
 import { NodeLease } from './orchestration/node-lease.ts'
@@ -95,10 +98,12 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     approvesVersions: config.approvesVersions,
   }
   const lifecycle = createLifecycle(context)
+  const watching = monitorOf(config, context, lifecycle)
   const api = await createApi({
     core: new LocalCore({ ...context, ...lifecycle, evidence: audit }),
     who: createWho(context, lifecycle),
     events: new Events({ ...context, reader: audit }),
+    metrics: new Metrics(context, watching),
     authenticator: authenticatorOf(context, config),
     audit,
     log: host.log,
@@ -111,7 +116,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   dropPrivileges(config.drop ?? undefined)
   const heads = new AuditHeads(context, audit)
   return {
-    controlPlane: new ControlPlane({ context, lifecycle, heads, api, closeDoors, lease }),
+    controlPlane: new ControlPlane({ context, lifecycle, ...watching, heads, api, closeDoors, lease }),
     facts: { url, ...keys },
   }
 }
@@ -142,6 +147,11 @@ function guardianOf(
   const approvals = new ApprovalDesk({ ...world, news: approvalNews })
   const guardian = new Guardian({ book: policies, sources, approvals, audit: world.audit, kills: world.kills })
   return { policies, guardian, approvalNews, webhooks, webhookPrivate }
+}
+
+function monitorOf(config: ProcessConfig, context: Context, { termination }: Lifecycle) {
+  const judge = new Alerts(context, { rules: config.alerts, termination })
+  return { judge, monitor: new Monitor(context, { judge, everyMs: config.monitorEveryMs }) }
 }
 
 function authenticatorOf(context: Context, config: ProcessConfig): BearerAuthenticator {

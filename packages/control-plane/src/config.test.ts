@@ -20,6 +20,12 @@ const GOOD = {
   policyDefault: 'allow',
   opa: null,
   webhookPrivate: false,
+  monitorEveryMs: 5000,
+  alerts: {
+    thresholds: { cpu: { warning: 70, critical: 90 }, memory: null, disk: null, pids: null },
+    sustained: 3,
+    endedFor: ['pids'],
+  },
   capacity: 50,
   oversubscription: { memory: 2, cpus: 25 },
   budgetDefaults: {

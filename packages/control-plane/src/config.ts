@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { AirlockError, budgetLimits, describeIssues, effect } from '@airlock/contract'
+import { AirlockError, budgetLimits, describeIssues, effect, endedFor, threshold } from '@airlock/contract'
 import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
@@ -44,6 +44,19 @@ const processConfig = z.strictObject({
   opa: z.strictObject({ url: z.url(), path: z.string().min(1), timeoutMs: z.int().min(1) }).nullable(),
   /** Webhooks may be at addresses that are not public. */
   webhookPrivate: z.boolean(),
+  /** How often all sandboxes are looked at. */
+  monitorEveryMs: z.int().min(1),
+  /** From where on what sandboxes use is worth an alert, and what ends them; null is off. */
+  alerts: z.strictObject({
+    thresholds: z.strictObject({
+      cpu: threshold.nullable(),
+      memory: threshold.nullable(),
+      disk: threshold.nullable(),
+      pids: threshold.nullable(),
+    }),
+    sustained: z.int().min(1),
+    endedFor: z.array(endedFor),
+  }),
   capacity: z.int().min(1),
   oversubscription: z.strictObject({ memory: z.number().positive(), cpus: z.number().positive() }),
   budgetDefaults: budgetLimits,

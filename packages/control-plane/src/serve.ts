@@ -2,6 +2,8 @@ import type { AuditSink } from '@airlock/audit'
 import { AirlockError, isAirlockError } from '@airlock/contract'
 import { deadline, type StopMode, waitFor } from '@airlock/std'
 import type { Api } from './api/server.ts'
+import type { Alerts } from './monitor/alerts.ts'
+import type { Monitor } from './monitor/monitor.ts'
 import type { AuditHeads } from './orchestration/audit-heads.ts'
 import type { Context } from './orchestration/context.ts'
 import type { Lifecycle } from './orchestration/lifecycle-parts.ts'
@@ -18,6 +20,8 @@ const FLUSH_MS = 3_000
 interface Parts {
   readonly context: Context
   readonly lifecycle: Lifecycle
+  readonly monitor: Monitor
+  readonly judge: Alerts
   readonly heads: AuditHeads
   readonly api: Api
   /** Hears no door any more. */
@@ -37,7 +41,7 @@ export class ControlPlane {
 
   /** Makes the store and the node agree, then serves. Until then every request is answered `not_ready`. */
   async start(): Promise<void> {
-    const { context, lifecycle, heads, lease } = this.#parts
+    const { context, lifecycle, monitor, heads, lease } = this.#parts
     lease.start()
     await patiently(() => heads.check())
     await patiently(() => context.audit.require(record('server.start')))
@@ -48,13 +52,16 @@ export class ControlPlane {
     await patiently(() => lifecycle.reconciler.adopt())
     context.readiness.serve()
     this.#sweep.start()
+    monitor.start()
   }
 
   /** `end` ends every sandbox; `leave` leaves them to be found again. */
   async stop(mode: StopMode): Promise<void> {
-    const { context, lifecycle, heads, api, lease, closeDoors } = this.#parts
+    const { context, lifecycle, monitor, judge, heads, api, lease, closeDoors } = this.#parts
     context.readiness.stop()
     await this.#sweep.stop()
+    await monitor.stop()
+    await judge.stop()
     await context.policies.stop()
     if (mode === 'end') await endAll(context, lifecycle, AbortSignal.timeout(END_ALL_MS))
     lifecycle.watch.stop()

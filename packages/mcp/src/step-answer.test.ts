@@ -10,6 +10,7 @@ const STEP: Step = {
   sandbox: `sbx_${'0'.repeat(26)}`,
   status: 'completed',
   error: null,
+  cause: 'exit',
   restarted: false,
   truncated: false,
   outputBytes: 0,

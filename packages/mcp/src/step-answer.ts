@@ -19,6 +19,7 @@ export const stepAnswer = z.object({
     sandbox: true,
     status: true,
     error: true,
+    cause: true,
     restarted: true,
     truncated: true,
     durationMs: true,

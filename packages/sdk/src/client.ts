@@ -6,6 +6,7 @@ import { type EventOptions, type FollowOptions, followRecords, pageOfEvents } fr
 import { Grants } from './grants.ts'
 import { Keys } from './keys.ts'
 import { Killswitch } from './killswitch.ts'
+import { Metrics } from './metrics.ts'
 import { Guardian, Policies } from './policies.ts'
 import type { AuditEvent, CreatedSandbox, EventPage, Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
 import { Sandbox, type CreateOptions } from './sandbox.ts'
@@ -48,6 +49,7 @@ export class Airlock {
   readonly guardian: Guardian
   readonly tenants: Tenants
   readonly usage: Usage
+  readonly metrics: Metrics
   readonly approvals: Approvals
   readonly webhooks: Webhooks
   readonly audit: Audit
@@ -67,6 +69,7 @@ export class Airlock {
     this.guardian = new Guardian(this.#transport)
     this.tenants = new Tenants(this.#transport)
     this.usage = new Usage(this.#transport)
+    this.metrics = new Metrics(this.#transport)
     this.approvals = new Approvals(this.#transport)
     this.webhooks = new Webhooks(this.#transport)
     this.audit = new Audit(this.#transport)

@@ -9,6 +9,8 @@ export interface CommandOptions {
   /** What to feed; `'open'` to write it later. */
   readonly stdin?: { readonly text: string } | 'open'
   readonly timeoutMs?: number
+  /** Processor time of each process of it, in whole seconds rounded up. */
+  readonly cpuTimeMs?: number
   readonly maxOutputBytes?: number
   /** Ends the waiting, not the command. */
   readonly signal?: AbortSignal | undefined

@@ -11,6 +11,7 @@ export type { FileListing, SandboxFiles } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
+export type { Metrics, MetricsOptions } from './metrics.ts'
 export type { Asked, Guardian, Policies } from './policies.ts'
 export { RichOutput, type Json, type MimeBundle } from './rich-output.ts'
 export type { CreateOptions, Sandbox } from './sandbox.ts'
@@ -23,8 +24,11 @@ export type { Webhooks } from './webhooks.ts'
 export type { Bytes, TransportOptions } from './transport.ts'
 export type {
   Agent,
+  AgentMetrics,
   AgentState,
   AgentSummary,
+  Alert,
+  AlertCounts,
   ApiKey,
   Approval,
   ApprovalDetail,
@@ -43,6 +47,7 @@ export type {
   Conditions,
   Decision,
   Effect,
+  EndCause,
   Evaluation,
   EventPage,
   FileEntry,
@@ -53,6 +58,11 @@ export type {
   KillReport,
   KillScope,
   MatchedRule,
+  MetricEvent,
+  MetricPoint,
+  MetricResolution,
+  MetricSample,
+  MetricTotal,
   Mount,
   NewApiKey,
   NewWebhook,
@@ -69,12 +79,15 @@ export type {
   RuleInForce,
   Runtime,
   Sandbox as SandboxData,
+  SandboxMetrics,
+  SandboxNow,
   SandboxState,
   Session as SessionData,
   SessionState,
   SetBudgetBody,
   SignalName,
   SignedHead,
+  SomeLimits,
   Step,
   StepError,
   StepEvent,
@@ -83,6 +96,7 @@ export type {
   TemplateEvent,
   TemplateSpec,
   Tenant,
+  TenantMetrics,
   UsageQuery,
   UsageReport,
   UsageRow,

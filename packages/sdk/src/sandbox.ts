@@ -1,5 +1,6 @@
 import { collectResult, RunningCommand, streamCommand, type CommandLine, type CommandOptions } from './command.ts'
 import { SandboxFiles } from './files.ts'
+import { followMetrics, Metrics, type MetricsOptions } from './metrics.ts'
 import type {
   Command,
   CommandEvent,
@@ -7,7 +8,10 @@ import type {
   Connection,
   CreatedSandbox,
   CreateSandboxBody,
+  MetricEvent,
   Sandbox as SandboxData,
+  SandboxMetrics,
+  SomeLimits,
 } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
@@ -89,6 +93,11 @@ export class Sandbox implements AsyncDisposable {
     return this.#update(await this.#transport.json('extendSandbox', { params: this.#params, body, signal }))
   }
 
+  /** Holds it to other limits from now on, all of them or none; what is absent stays. */
+  async setLimits(body: SomeLimits, signal?: AbortSignal): Promise<this> {
+    return this.#update(await this.#transport.json('changeLimits', { params: this.#params, body, signal }))
+  }
+
   /** Stops its processes where they stand; its time stops too. Pausing it again does nothing. */
   async pause(signal?: AbortSignal): Promise<this> {
     return this.#update(await this.#transport.json('pauseSandbox', { params: this.#params, signal }))
@@ -97,6 +106,16 @@ export class Sandbox implements AsyncDisposable {
   /** Lets it go on with the time that it had left. Resuming it again does nothing. */
   async resume(signal?: AbortSignal): Promise<this> {
     return this.#update(await this.#transport.json('resumeSandbox', { params: this.#params, signal }))
+  }
+
+  /** What it uses now and used before. */
+  async metrics(options: MetricsOptions = {}): Promise<SandboxMetrics> {
+    return new Metrics(this.#transport).sandbox(this.id, options)
+  }
+
+  /** What it is beyond now and its latest sample, then each new one, until it has ended. */
+  followMetrics(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncGenerator<MetricEvent> {
+    return followMetrics(this.#transport, this.id, options.signal)
   }
 
   /** Ends it. Ending it again does nothing. */

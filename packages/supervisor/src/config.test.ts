@@ -41,6 +41,13 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       opa_path: 'v1/data/airlock/decision',
       opa_timeout_ms: 500,
       webhook_private: false,
+      monitor_every_s: 5,
+      monitor_cpu: '70/90',
+      monitor_memory: '80/95',
+      monitor_disk: '80/95',
+      monitor_pids: '80/95',
+      monitor_sustained: 3,
+      monitor_kill: 'pids,oom,disk,cpu',
       audit_retention_days: 30,
       audit_max_mb: 1024,
       log_level: 'info',
@@ -64,6 +71,20 @@ it('takes OPA_URL for what it is, and asks nobody without it', () => {
   })
   expect(() => load({ OPA_URL: 'file:///etc/passwd' })).toThrow('opa_url')
   expect(() => load({ AIRLOCK_POLICY_DEFAULT: 'maybe' })).toThrow('policy_default')
+})
+
+it('passes on what is watched, and what ends a sandbox', () => {
+  const alertsOf = (env: Record<string, string>) => {
+    const table = processTable(load(env)).flat()
+    return table.find(({ name }) => name === 'control-plane')?.settings['alerts']
+  }
+  const usual = { warning: 80, critical: 95 }
+  const env = { AIRLOCK_MONITOR_CPU: '50/60', AIRLOCK_MONITOR_DISK: 'off', AIRLOCK_MONITOR_KILL: 'none' }
+  expect(alertsOf({ ...env, AIRLOCK_MONITOR_SUSTAINED: '5' })).toEqual({
+    thresholds: { cpu: { warning: 50, critical: 60 }, memory: usual, disk: null, pids: usual },
+    sustained: 5,
+    endedFor: [],
+  })
 })
 
 it('reads the file that AIRLOCK_CONFIG names, and fails when there is none', () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, DEFAULTS } from '@airlock/contract'
+import { type Config, DEFAULTS, parseEndedFor, parseThreshold } from '@airlock/contract'
 import type { Settings } from './config.ts'
 import { CONTROL_PLANE_UID, DOORS_UID, RECORDER_UID } from './directories.ts'
 
@@ -114,6 +114,8 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     policyDefault: config.policy_default,
     opa: opaOf(config),
     webhookPrivate: config.webhook_private,
+    monitorEveryMs: config.monitor_every_s * 1000,
+    alerts: alertsOf(config),
     capacity: config.capacity,
     oversubscription: { memory: config.oversubscribe_memory, cpus: config.oversubscribe_cpus },
     budgetDefaults: {
@@ -125,6 +127,19 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       dollarsPerDay: DEFAULTS.agentDollarsPerDay.default,
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
+  }
+}
+
+function alertsOf(config: Config) {
+  return {
+    thresholds: {
+      cpu: parseThreshold(config.monitor_cpu),
+      memory: parseThreshold(config.monitor_memory),
+      disk: parseThreshold(config.monitor_disk),
+      pids: parseThreshold(config.monitor_pids),
+    },
+    sustained: config.monitor_sustained,
+    endedFor: parseEndedFor(config.monitor_kill),
   }
 }
 

@@ -2,10 +2,9 @@ import { type AgentSummary, Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { bar } from '../bar.ts'
 import type { Context } from '../context.ts'
-import { parseNumber } from '../sandbox-options.ts'
 import { type Cell, renderTable, type Row } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
-import { formatBytes } from '../units.ts'
+import { formatBytes, parseNumber } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const BAR_WIDTH = 24

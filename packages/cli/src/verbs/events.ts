@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { eventLine } from '../event-line.ts'
 import { Interrupts } from '../interrupts.ts'
 import { parseMoment } from '../moment.ts'
-import { parseNumber } from '../sandbox-options.ts'
+import { parseNumber } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Options extends JsonOption, EventOptions {

@@ -3,9 +3,10 @@ import type { Command } from 'commander'
 import { exitCodeOf } from '../attach.ts'
 import type { Context } from '../context.ts'
 import { findSandbox } from '../find-sandbox.ts'
+import { formatLimits } from '../limit-options.ts'
 import { stateCell } from '../state-cell.ts'
 import { renderFacts, renderTable, type Cell } from '../table.ts'
-import { formatBytes, formatDuration } from '../units.ts'
+import { formatDuration } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const COMMANDS = 10
@@ -37,10 +38,7 @@ function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Ce
     ['template', data.template],
     ['node', data.node],
     ['labels', labels.join(', ') || '-'],
-    [
-      'limits',
-      `${formatBytes(limits.memoryBytes)} memory, ${limits.cpus} cpu, ${limits.pids} pids, ${formatBytes(limits.diskBytes)} disk`,
-    ],
+    ['limits', formatLimits(limits)],
     ...data.mounts.map(({ target, path, mode }) => ['mount', `${target} is ${path} (${mode})`] as const),
     ['created', data.createdAt],
     ['last used', data.lastActiveAt],

@@ -5,7 +5,7 @@ import { type Cell, renderTable, type Row } from '../table.ts'
 import { formatDuration } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
-const EVENTS = ['approval.pending', 'approval.answered', 'kill'] as const satisfies readonly WebhookEvent[]
+const EVENTS = ['approval.pending', 'approval.answered', 'kill', 'alert'] as const satisfies readonly WebhookEvent[]
 
 export function defineWebhook(webhook: Command, context: Context): void {
   addAdd(webhook, context)

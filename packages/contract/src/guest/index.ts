@@ -11,6 +11,7 @@ export {
   type GuestFileEntry,
   type GuestMessage,
   type GuestRequest,
+  type GuestProcessLimits,
   type GuestResults,
   type GuestRuntime,
   type GuestSession,

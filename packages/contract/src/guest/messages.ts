@@ -32,6 +32,14 @@ export interface GuestCommandSpec {
   readonly stdin: 'none' | 'open'
   readonly timeoutMs: number
   readonly maxOutputBytes: number
+  readonly limits?: GuestProcessLimits
+}
+
+/** What the kernel holds each process to that comes of it. */
+export interface GuestProcessLimits {
+  readonly openFiles?: number
+  /** SIGXCPU when it is used up, and SIGKILL a second later. */
+  readonly cpuSeconds?: number
 }
 
 /** A stateful interpreter that the host asked for. */
@@ -40,6 +48,7 @@ export interface GuestSessionSpec {
   readonly runtime: GuestRuntime
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
+  readonly limits?: GuestProcessLimits
 }
 export type GuestRuntime = 'python' | 'node' | 'bash'
 
@@ -72,6 +81,8 @@ export interface GuestCommandEnd {
   readonly signal: string | null
   readonly timedOut: boolean
   readonly durationMs: number
+  /** Forks that were refused to a command that failed, where the kernel counts them in its own group, which is gone by now. */
+  readonly forksRefused?: number
   /** Of a step: its interpreter was started anew. */
   readonly restarted?: boolean
 }

@@ -41,6 +41,9 @@ describe('admission', () => {
         cpus: DEFAULTS.cpus.default,
         pids: 20,
         diskBytes: DEFAULTS.diskBytes.default,
+        inodes: DEFAULTS.inodes.default,
+        openFiles: DEFAULTS.openFiles.default,
+        cpuSeconds: null,
       },
       env: {},
     })

@@ -1,7 +1,8 @@
-import { AirlockError, type CreateSandboxBody, DEFAULTS, type Limits, type Principal } from '@airlock/contract'
+import { AirlockError, type CreateSandboxBody, type Limits, type Principal } from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import type { Queries } from '../store/store.ts'
 import { assertNotKilled } from './kill-list.ts'
+import { fillLimits } from './limits.ts'
 import { type TemplateFacts, templateFacts } from './templates.ts'
 
 /** What a principal asked for and may have. */
@@ -39,13 +40,4 @@ export async function admit(db: Queries, principal: Principal, body: CreateSandb
 export function assertUsable(agent: StoredAgent): void {
   if (!agent.approved) throw new AirlockError('agent_not_approved')
   if (agent.state === 'suspended') throw new AirlockError('agent_suspended')
-}
-
-function fillLimits(asked: CreateSandboxBody['limits']): Limits {
-  return {
-    memoryBytes: asked.memoryBytes ?? DEFAULTS.memoryBytes.default,
-    cpus: asked.cpus ?? DEFAULTS.cpus.default,
-    pids: asked.pids ?? DEFAULTS.pids.default,
-    diskBytes: asked.diskBytes ?? DEFAULTS.diskBytes.default,
-  }
 }

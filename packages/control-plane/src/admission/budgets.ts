@@ -5,6 +5,7 @@ import {
   insertReservation,
   type StoredReservation,
   sumHeld,
+  updateReservation,
 } from '../store/budgets.ts'
 import type { Queries } from '../store/store.ts'
 import { sumSpent } from '../store/usage.ts'
@@ -48,6 +49,40 @@ export async function reserve(
   await insertReservation(db, reservationOf(asking))
 }
 
+/**
+ * The same for a sandbox that lives and is to have other limits. What rises must be there to be had; what is given back is held
+ * until the kernel has taken it.
+ */
+export async function reserveChange(
+  db: Queries,
+  asking: Omit<Asking, 'reservation'>,
+  change: { readonly from: Asking['limits']; readonly defaults: BudgetLimits; readonly capacity: NodeCapacity },
+): Promise<void> {
+  const { tenant, agent, limits, sandbox } = asking
+  const { from, defaults, capacity } = change
+  const risen = {
+    ...asking,
+    limits: {
+      memoryBytes: limits.memoryBytes > from.memoryBytes ? limits.memoryBytes : 0,
+      cpus: limits.cpus > from.cpus ? limits.cpus : 0,
+    },
+  }
+  if (risen.limits.memoryBytes > 0 || risen.limits.cpus > 0) {
+    await assertAllowed(db, risen, { scope: { tenant, agent }, defaults })
+    await assertAllowed(db, risen, { scope: { tenant, agent: null }, defaults })
+    await assertRoom(db, risen, capacity)
+  }
+  await holdFor(db, sandbox, {
+    memoryBytes: Math.max(limits.memoryBytes, from.memoryBytes),
+    cpus: Math.max(limits.cpus, from.cpus),
+  })
+}
+
+/** What a sandbox holds from now on. */
+export async function holdFor(db: Queries, sandbox: string, limits: Asking['limits']): Promise<void> {
+  await updateReservation(db, sandbox, { memoryBytes: limits.memoryBytes, cpuMillis: millis(limits.cpus) })
+}
+
 /** The limits that hold for an agent, or with null for its tenant. */
 export async function limitsOf(db: Queries, of: BudgetScope, defaults: BudgetLimits): Promise<BudgetLimits> {
   return { ...defaultsOf(of, defaults), ...(await findSetLimits(db, of)) }
@@ -71,7 +106,7 @@ function defaultsOf(of: BudgetScope, agent: BudgetLimits): BudgetLimits {
 
 async function assertAllowed(
   db: Queries,
-  asking: Asking,
+  asking: Omit<Asking, 'reservation'>,
   of: { readonly scope: BudgetScope; readonly defaults: BudgetLimits },
 ): Promise<void> {
   const { scope } = of
@@ -84,7 +119,7 @@ async function assertAllowed(
     { name: 'cpus', used: held.cpuMillis, more: millis(cpus), limit: millis(limits.cpus), per: 1000 },
   ] as const
   for (const { name, used, more, limit, per } of wanted)
-    if (used + more > limit)
+    if (isOver(used, more, limit))
       throw exhausted(
         scope,
         name,
@@ -96,20 +131,25 @@ async function assertAllowed(
 }
 
 /** Fails closed: what the node cannot keep is not promised. */
-async function assertRoom(db: Queries, asking: Asking, capacity: NodeCapacity): Promise<void> {
+async function assertRoom(db: Queries, asking: Omit<Asking, 'reservation'>, capacity: NodeCapacity): Promise<void> {
   const held = await sumHeld(db, { node: asking.node }, asking.sandbox)
   const full =
     held.sandboxes + 1 > capacity.sandboxes
       ? 'sandboxes'
-      : held.memoryBytes + asking.limits.memoryBytes > capacity.memoryBytes
+      : isOver(held.memoryBytes, asking.limits.memoryBytes, capacity.memoryBytes)
         ? 'memory'
-        : held.cpuMillis + millis(asking.limits.cpus) > millis(capacity.cpus)
+        : isOver(held.cpuMillis, millis(asking.limits.cpus), millis(capacity.cpus))
           ? 'processors'
           : undefined
   if (full === undefined) return
   throw new AirlockError('capacity_exhausted', `The node has promised all of its ${full}.`, {
     retryAfterS: RETRY_AFTER_S,
   })
+}
+
+/** Who asks for no more is not refused for what others hold. */
+function isOver(held: number, more: number, limit: number): boolean {
+  return more > 0 && held + more > limit
 }
 
 function exhausted(scope: BudgetScope, name: BudgetLimitName, why: string): AirlockError {

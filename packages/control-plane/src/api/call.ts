@@ -1,6 +1,7 @@
 import type {
   ApprovalEvent,
   CommandEvent,
+  MetricEvent,
   ROUTES,
   RouteName,
   StepEvent,
@@ -30,7 +31,7 @@ export interface Call<N extends RouteName> {
 }
 
 /** What is sent as server-sent events. */
-export type StreamEvent = ApprovalEvent | CommandEvent | StepEvent | StreamedEvent | TemplateEvent
+export type StreamEvent = ApprovalEvent | CommandEvent | MetricEvent | StepEvent | StreamedEvent | TemplateEvent
 
 export type Answer =
   | { readonly kind: 'json'; readonly value: unknown }

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 import { TEST_EVENTS } from './testing/test-events.ts'
+import { TEST_METRICS } from './testing/test-metrics.ts'
 
 const SANDBOX = `sbx_${'0'.repeat(26)}`
 const COMMAND = `cmd_${'0'.repeat(26)}`
@@ -358,6 +359,7 @@ describe('errors', () => {
       core: api.core,
       who: api.who,
       events: TEST_EVENTS,
+      metrics: TEST_METRICS,
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
       log: { debug() {}, info() {}, warn() {}, error() {} },

@@ -5,6 +5,7 @@ import { newId, type Log } from '@airlock/std'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
+import type { MetricFeed } from '../monitor/metrics.ts'
 import type { Caller, Core } from '../orchestration/core.ts'
 import type { EventFeed } from '../orchestration/events.ts'
 import type { Who } from '../orchestration/who.ts'
@@ -27,6 +28,7 @@ import { fileHandlers } from './routes/files.ts'
 import { grantHandlers } from './routes/grants.ts'
 import { keyHandlers } from './routes/keys.ts'
 import { killHandlers } from './routes/kills.ts'
+import { metricHandlers } from './routes/metrics.ts'
 import { policyHandlers } from './routes/policies.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
 import { sessionHandlers } from './routes/sessions.ts'
@@ -51,6 +53,7 @@ export interface ApiOptions {
   readonly core: Core
   readonly who: Who
   readonly events: EventFeed
+  readonly metrics: MetricFeed
   readonly authenticator: Authenticator
   readonly audit: AuditSink
   readonly log: Log
@@ -242,7 +245,7 @@ class Edge implements Api {
   }
 }
 
-function handlersFor({ core, who, events }: ApiOptions, metrics: Metrics): Handlers {
+function handlersFor({ core, who, events, metrics: feed }: ApiOptions, metrics: Metrics): Handlers {
   return {
     ...agentHandlers(who.agents),
     ...budgetHandlers(who.budgets),
@@ -260,7 +263,8 @@ function handlersFor({ core, who, events }: ApiOptions, metrics: Metrics): Handl
     ...templateHandlers(core),
     ...auditHandlers(core),
     ...eventHandlers(events),
-    ...systemHandlers(core, metrics),
+    ...metricHandlers(feed),
+    ...systemHandlers(core, { metrics, feed }),
   }
 }
 

@@ -82,6 +82,10 @@ const READERS: { readonly [P in Point]?: (record: AuditRecord) => Told | undefin
     const others = read.mounts.map((one) => ({ kind: 'mount', ...one }) as const)
     return { about: { kind: 'sandbox', ...read }, others, isPartial: false }
   },
+  'sandbox.limit': ({ payload }) => {
+    const read = ofSandbox.safeParse(payload).data
+    return read && whole({ kind: 'sandbox', ...read })
+  },
 }
 
 function file(action: 'read' | 'write' | 'list' | 'mkdir' | 'remove') {

@@ -30,7 +30,7 @@ export async function billSandbox(
 export async function billLiving(context: Pick<Context, 'store' | 'node' | 'clock' | 'dataPlane'>): Promise<void> {
   const { store, node, clock, dataPlane } = context
   const rows = await store.query((db) => listLiving(db, node.id))
-  const counted = new Map((await dataPlane.usages()).map(({ id, cpuMs }) => [id, cpuMs]))
+  const counted = new Map((await dataPlane.metrics()).samples.map(({ id, cpuMs }) => [id, cpuMs]))
   for (const row of rows) {
     const cpuMs = counted.get(row.id) ?? null
     // One that is not counted now may be on its way in or out: its end is billed.

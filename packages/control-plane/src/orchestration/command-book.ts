@@ -12,7 +12,7 @@ export function commandBook(context: Context, receipts: Receipts): Book<StoredCo
     isRunning: (row) => row.state === 'running',
     endOf: async (row, node) => (node ? toCommandEnd(node) : lostEnd(row, clock.now())),
     write: async (row, end) => {
-      if (!(await store.quick((db) => endCommand(db, row.id, end)))) return undefined
+      if (!(await store.quickly((db) => endCommand(db, row.id, end)))) return undefined
       await failpoint('command.result-written')
       return { ...row, ...end }
     },
@@ -21,6 +21,6 @@ export function commandBook(context: Context, receipts: Receipts): Book<StoredCo
 }
 
 function lostEnd(row: StoredCommand, endedAt: number): CommandEnd {
-  const { exitCode, signal, timedOut, truncated, outputBytes, startedAt } = row
-  return { state: 'lost', exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt }
+  const { exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt } = row
+  return { state: 'lost', exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt, endedAt }
 }

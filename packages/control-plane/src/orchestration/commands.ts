@@ -243,6 +243,7 @@ function newRow(
     exitCode: null,
     signal: null,
     timedOut: false,
+    cause: null,
     truncated: false,
     outputBytes: 0,
     maxOutputBytes: body.maxOutputBytes,
@@ -256,7 +257,9 @@ function newRow(
 
 function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
   const { id, argv, cwd, maxOutputBytes } = row
-  return { id, argv, cwd, env: body.env, stdin: body.stdin ?? 'none', timeoutMs: body.timeoutMs, maxOutputBytes }
+  const { env, stdin = 'none', timeoutMs, cpuTimeMs } = body
+  const limits = cpuTimeMs === undefined ? {} : { limits: { cpuSeconds: Math.ceil(cpuTimeMs / 1000) } }
+  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits }
 }
 
 /** What is recorded of a request: the values of its environment and its stdin are not. */

@@ -18,6 +18,7 @@ import type {
   Sandbox,
   SandboxState,
   Session,
+  SomeLimits,
   SessionState,
   SignalName,
   SignedHead,
@@ -49,6 +50,7 @@ export interface Core {
   /** Gives it a new token for its door, and answers what a program inside needs to use it. */
   connectSandbox(caller: Caller, sandbox: string, body: ConnectSandboxBody): Promise<Connection>
   extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox>
+  changeLimits(caller: Caller, sandbox: string, limits: SomeLimits): Promise<Sandbox>
   pauseSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
   resumeSandbox(caller: Caller, sandbox: string): Promise<Sandbox>
   terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox>

@@ -60,7 +60,15 @@ for (const dialect of DIALECTS)
           image: 'scripted',
           state: 'active',
           labels: { a: 'b' },
-          limits: { memoryBytes: 536_870_912, cpus: 1, pids: 32, diskBytes: 1_073_741_824 },
+          limits: {
+            memoryBytes: 536_870_912,
+            cpus: 1,
+            pids: 32,
+            diskBytes: 1_073_741_824,
+            inodes: 65_536,
+            openFiles: 4096,
+            cpuSeconds: null,
+          },
           mounts: [],
           ttlMs: 5000,
           idleMs: 3_600_000,
@@ -79,7 +87,15 @@ for (const dialect of DIALECTS)
           agentSnapshot: { state: 'connected', generation: 1, approved: true, version: null, labels: {} },
           reserved: {
             reservation: expect.stringMatching(/^rsv_/),
-            limits: { memoryBytes: 536_870_912, cpus: 1, pids: 32, diskBytes: 1_073_741_824 },
+            limits: {
+              memoryBytes: 536_870_912,
+              cpus: 1,
+              pids: 32,
+              diskBytes: 1_073_741_824,
+              inodes: 65_536,
+              openFiles: 4096,
+              cpuSeconds: null,
+            },
             budget: {
               tenant: 'default',
               agent: 'default',

@@ -10,7 +10,7 @@ import {
 } from '@airlock/contract'
 import { Cleanup, newId } from '@airlock/std'
 import { admit, type Admitted } from '../admission/admit.ts'
-import { type NodeCapacity, reserve } from '../admission/budgets.ts'
+import { reserve } from '../admission/budgets.ts'
 import { assertNotKilled } from '../admission/kill-list.ts'
 import { assertAsDecided, grantedMounts, toMount } from '../admission/mounts.ts'
 import type { StoredAgent } from '../store/agents.ts'
@@ -19,6 +19,7 @@ import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from
 import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
 import { connectAgent } from './agent-moves.ts'
+import { nodeCapacity } from './node-capacity.ts'
 import { type Connections, DOORS_OF_SANDBOXES } from './connections.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
@@ -212,23 +213,13 @@ export class Creation {
       throw new AirlockError('isolation_unavailable', 'This node cannot pause sandboxes.')
     const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
     const asking = { ...of, sandbox: id, reservation: body.reservation, limits: admitted.limits, now: clock.now() }
-    await reserve(db, asking, { defaults, capacity: this.#capacity() })
+    await reserve(db, asking, { defaults, capacity: nodeCapacity(this.#context) })
     const granted = await grantedMounts(db, of)
     assertAsDecided(granted, body.known)
     const mounts = mountsUnder(body.passed.decision.conditions, granted)
     const row = { ...this.#newRow(id, { caller, body, admitted }), mounts: mounts.map(toMount) }
     await insertSandbox(db, row)
     return { row, mounts }
-  }
-
-  #capacity(): NodeCapacity {
-    const { readiness, capacity, oversubscription } = this.#context
-    const { memoryBytes, cpus } = readiness.node()
-    return {
-      sandboxes: capacity,
-      memoryBytes: memoryBytes * oversubscription.memory,
-      cpus: cpus * oversubscription.cpus,
-    }
   }
 
   #newRow(id: string, of: { caller: Caller; body: CreateSandboxBody; admitted: Admitted }): StoredSandbox {

@@ -10,6 +10,8 @@ import {
   frozenSandboxes,
   type FrozenSandboxes,
   guestResults,
+  type Limits,
+  limits,
   type LookAtPathRequest,
   type NodeCommand,
   nodeCommand,
@@ -18,8 +20,8 @@ import {
   nodeSandbox,
   type NodeSession,
   nodeSession,
-  nodeUsages,
-  type NodeUsages,
+  type NodeMetrics,
+  nodeMetrics,
   type NodeSessionSpec,
   type NodeStepSpec,
   type NodeToken,
@@ -41,6 +43,8 @@ const SHORT_MS = 5_000
 const GUEST_MS = 30_000
 const START_MS = 60_000
 const STOP_MS = 25_000
+/** A disk may have to grow, or memory to be taken back. */
+const LIMITS_MS = 120_000
 /** A wait is asked again after this long, so that a data plane that forgot it is found out. */
 const WAIT_MS = 60_000
 /** No transfer outlives the sandbox that it is with. */
@@ -70,10 +74,10 @@ export class DataPlaneClient {
     return (await this.#http.json(call, schema)).sandboxes
   }
 
-  /** What running sandboxes have used so far. */
-  async usages(): Promise<NodeUsages['usages']> {
-    const call = { method: 'GET', path: '/usage', answerMs: GUEST_MS, again: 'same' } as const
-    return (await this.#http.json(call, nodeUsages)).usages
+  /** What the kernel says of every living sandbox now. */
+  async metrics(): Promise<NodeMetrics> {
+    const call = { method: 'GET', path: '/metrics', answerMs: GUEST_MS, again: 'same' } as const
+    return this.#http.json(call, nodeMetrics)
   }
 
   /** What is at a path of the host, if it may be granted. */
@@ -115,6 +119,12 @@ export class DataPlaneClient {
   async resume(sandbox: string): Promise<void> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/resume`, answerMs: GUEST_MS, again: 'same' } as const
     await this.#http.json(call, nothing)
+  }
+
+  /** The kernel holds it to what this answers: a disk that grows brings inodes. */
+  async changeLimits(sandbox: string, json: Limits): Promise<Limits> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/limits`, json, answerMs: LIMITS_MS } as const
+    return this.#http.json({ ...call, again: 'same' }, limits)
   }
 
   /** Everything in scope stands still, and permits of it that were signed before are worthless. */

@@ -49,6 +49,7 @@ export function commandEndRecord(command: StoredCommand, why: 'result' | 'sandbo
       exitCode: command.exitCode,
       signal: command.signal,
       timedOut: command.timedOut,
+      cause: command.cause,
       truncated: command.truncated,
       outputBytes: command.outputBytes,
     },
@@ -94,6 +95,7 @@ export function stepEndRecord(step: StoredStep): NewRecord {
     payload: {
       step: step.id,
       session: step.session,
+      cause: step.cause,
       restarted: step.restarted,
       truncated: step.truncated,
       outputBytes: step.outputBytes,

@@ -1,7 +1,6 @@
 import type { EventReader, Followed, RecordFilter } from '@airlock/audit'
 import {
   type AgentSummary,
-  AirlockError,
   type AuditEvent,
   type AuditRecord,
   type AuditStats,
@@ -18,6 +17,7 @@ import { type Deed, describeError, doRecorded, type Governed } from './evidence.
 import { assertUnbound } from './overseer.ts'
 import { ownedSandbox } from './owned-sandbox.ts'
 import { recordRefusal } from './refusals.ts'
+import { StreamPlaces } from './stream-places.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -38,7 +38,7 @@ type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'readiness
 /** Of the caller's own tenant, and of the agents it may act for. That it was read is evidence too. */
 export class Events implements EventFeed {
   readonly #world: World
-  readonly #open = new Map<string, number>()
+  readonly #places = new StreamPlaces(BOUNDS.eventStreams)
 
   constructor(world: World) {
     this.#world = world
@@ -61,7 +61,7 @@ export class Events implements EventFeed {
     const { principal } = caller
     const { tenant } = principal
     const reading = await this.#pass(caller, { what: 'stream', ...describeQuery(query) })
-    const stream = new OpenStream({ audit, reading, close: this.#take(tenant) })
+    const stream = new OpenStream({ audit, reading, close: this.#places.take(tenant) })
     try {
       await audit.require({ ...reading, status: 'requested' })
       const asked = { filter: filterOf(principal, query), after: query.after }
@@ -102,20 +102,6 @@ export class Events implements EventFeed {
   async #pass(caller: Caller, payload: Deed['payload']): Promise<Governed> {
     this.#world.readiness.assertServing()
     return this.#world.guardian.pass(caller, deed(caller, payload))
-  }
-
-  /** A place for one more stream; answers how to give it back. */
-  #take(tenant: string): () => void {
-    const { eventStreams } = BOUNDS
-    const count = this.#open.get(tenant) ?? 0
-    const all = this.#open.values().reduce((sum, one) => sum + one, 0)
-    if (count >= eventStreams.tenant || all >= eventStreams.all) throw new AirlockError('too_many_streams')
-    this.#open.set(tenant, count + 1)
-    return () => {
-      const left = (this.#open.get(tenant) ?? 1) - 1
-      if (left > 0) this.#open.set(tenant, left)
-      else this.#open.delete(tenant)
-    }
   }
 }
 

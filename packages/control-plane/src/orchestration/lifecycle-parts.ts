@@ -16,6 +16,7 @@ import { Files } from './files.ts'
 import { GrantEnds } from './grant-ends.ts'
 import { KillHooks } from './kill-hooks.ts'
 import { Killswitch } from './killswitch.ts'
+import { LimitChanges } from './limits.ts'
 import { Pauses } from './pauses.ts'
 import { Receipts } from './receipts.ts'
 import { Reconciler } from './reconcile.ts'
@@ -46,6 +47,7 @@ export interface Lifecycle {
   readonly grantEnds: GrantEnds
   readonly budgetEnds: BudgetEnds
   readonly pauses: Pauses
+  readonly limitChanges: LimitChanges
   readonly killswitch: Killswitch
   readonly asks: Asks
 }
@@ -66,7 +68,17 @@ export function createLifecycle(context: Context): Lifecycle {
   const sessions = new Sessions(context, { activity, sessionActivity, creation, termination, receipts })
   const steps = new Steps(context, { sessions, stepWatch })
   const pauses = new Pauses(context, activity)
-  const reconciler = new Reconciler(context, { activity, watch, stepWatch, sessions, creation, termination, pauses })
+  const limitChanges = new LimitChanges(context, activity)
+  const reconciler = new Reconciler(context, {
+    activity,
+    watch,
+    stepWatch,
+    sessions,
+    creation,
+    termination,
+    pauses,
+    limitChanges,
+  })
   const agentEnds = new AgentEnds(context, termination)
   const grantEnds = new GrantEnds(context, termination)
   const budgetEnds = new BudgetEnds(context, termination)
@@ -92,6 +104,7 @@ export function createLifecycle(context: Context): Lifecycle {
     grantEnds,
     budgetEnds,
     pauses,
+    limitChanges,
     killswitch,
     asks: createAsks(context),
   }

@@ -20,6 +20,7 @@ import type {
   Session,
   SignalName,
   SignedHead,
+  SomeLimits,
   Template,
   TemplateEvent,
   TemplateSpec,
@@ -72,6 +73,10 @@ export class LocalCore implements Core {
 
   async extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox> {
     return extendSandbox(this.#serving(), caller, { sandbox, ttlMs })
+  }
+
+  async changeLimits(caller: Caller, sandbox: string, limits: SomeLimits): Promise<Sandbox> {
+    return this.#serving().limitChanges.change(caller, sandbox, limits)
   }
 
   async pauseSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {

@@ -1,4 +1,4 @@
-import type { CreateSandboxBody, EndReason } from '@airlock/contract'
+import { type CreateSandboxBody, DEFAULTS, type EndReason } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findCommand } from '../store/commands.ts'
@@ -25,7 +25,16 @@ for (const dialect of DIALECTS)
       await stores?.stop()
     })
 
-    const OWNER = { tenant: 'default', agent: 'default' } as const
+    const limits = {
+      memoryBytes: DEFAULTS.memoryBytes.default,
+      cpus: DEFAULTS.cpus.default,
+      pids: DEFAULTS.pids.default,
+      diskBytes: DEFAULTS.diskBytes.default,
+      inodes: DEFAULTS.inodes.default,
+      openFiles: DEFAULTS.openFiles.default,
+      cpuSeconds: null,
+    }
+    const OWNER = { tenant: 'default', agent: 'default', limits } as const
     const MINUTE = 60_000
     const create = async (asked: Partial<CreateSandboxBody> = {}) =>
       (await world.lifecycle.creation.create(CALLER, aSandbox(asked))).id
@@ -152,6 +161,15 @@ for (const dialect of DIALECTS)
         await world.sweep()
         expect(await end(id)).toEqual([state, lostReason])
         expect(world.plane.sandboxes.has(id)).toBe(false)
+      })
+
+      it('says of a guest that died for want of memory that it was that', async () => {
+        const id = await create()
+        const lost = { state: 'lost', lostReason: 'guest_lost', lostFor: 'out_of_memory' } as const
+        world.plane.sandboxes.set(id, { id, ...OWNER, ...lost, runningCommands: 0 })
+        await world.sweep()
+        const row = await world.store.query((db) => findSandbox(db, id))
+        expect(row).toMatchObject({ state: 'error', endReason: 'guest_lost', error: { code: 'out_of_memory' } })
       })
 
       it('ends what the data plane does not have: broken down, or gone with a reboot', async () => {

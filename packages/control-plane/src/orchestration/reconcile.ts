@@ -6,7 +6,9 @@ import type { Activity } from './activity.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
 import type { Creation } from './create.ts'
+import { LOST_FOR } from './end-cause.ts'
 import { isEnded } from './lifecycle.ts'
+import type { LimitChanges } from './limits.ts'
 import type { Pauses } from './pauses.ts'
 import type { Sessions } from './sessions.ts'
 import type { Termination } from './terminate.ts'
@@ -22,6 +24,7 @@ interface Parts {
   readonly creation: Creation
   readonly termination: Termination
   readonly pauses: Pauses
+  readonly limitChanges: LimitChanges
 }
 
 /**
@@ -51,9 +54,9 @@ export class Reconciler {
       const there = found.get(row.id)
       await this.#seeAlive(row, there)
       const reason = this.#judge(row, there, health.bootId)
-      if (reason) this.#end(row, reason)
+      if (reason) this.#end(row, reason, reason === 'guest_lost' ? there?.lostFor : undefined)
       else living.push(row)
-      if (!reason && there) this.#parts.pauses.agree(row, there)
+      if (!reason && there) this.#agree(row, there)
     }
     const known = new Set(rows.map((row) => row.id))
     for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
@@ -62,6 +65,12 @@ export class Reconciler {
     for (const step of steps) this.#parts.stepWatch.ensure(step)
     await this.#parts.sessions.look(steps)
     return living.filter((row) => row.state === 'active' || row.state === 'paused')
+  }
+
+  /** A crash may have left the node with something else than the row says. */
+  #agree(row: StoredSandbox, there: NodeSandbox): void {
+    this.#parts.pauses.agree(row, there)
+    this.#parts.limitChanges.agree(row, there)
   }
 
   /** What runs is in use; nobody expects a sign of life of what stands still. */
@@ -75,6 +84,7 @@ export class Reconciler {
     const { audit } = this.#context
     for (const row of await this.look()) {
       const { id: sandbox, tenant, agent, name } = row
+      await this.#parts.limitChanges.settle(row)
       await audit.require({
         tenant,
         agent,
@@ -92,6 +102,7 @@ export class Reconciler {
   async settled(): Promise<void> {
     await this.#parts.sessions.settled()
     await this.#parts.pauses.settled()
+    await this.#parts.limitChanges.settled()
     await Promise.allSettled(this.#ends.values())
   }
 
@@ -112,9 +123,9 @@ export class Reconciler {
     return expiry(this.#parts.activity.current(row), this.#context.clock.now())
   }
 
-  #end(row: StoredSandbox, reason: EndReason): void {
+  #end(row: StoredSandbox, reason: EndReason, lostFor: NodeSandbox['lostFor']): void {
     if (this.#ends.has(row.id) || this.#ends.size >= MAX_ENDS) return
-    const work = this.#finish(row, reason)
+    const work = this.#finish(row, reason, lostFor)
       .catch((error: unknown) =>
         this.#context.log.warn('a sandbox does not end yet', { sandbox: row.id, reason, error }),
       )
@@ -122,11 +133,12 @@ export class Reconciler {
     this.#ends.set(row.id, work)
   }
 
-  async #finish(row: StoredSandbox, reason: EndReason): Promise<void> {
+  async #finish(row: StoredSandbox, reason: EndReason, lostFor: NodeSandbox['lostFor']): Promise<void> {
     const { audit } = this.#context
     const { termination, creation } = this.#parts
     const mayBeUsed = reason === 'ttl' || reason === 'idle' || reason === 'paused_too_long'
-    await termination.terminateIf(row.id, { reason, actor: 'system' }, (now) => {
+    const error = lostFor && LOST_FOR[lostFor]
+    await termination.terminateIf(row.id, { reason, actor: 'system', ...(error ? { error } : {}) }, (now) => {
       if (mayBeUsed) return this.#expiry(now) !== undefined
       if (reason !== 'create_interrupted') return true
       // It may have been finished, or begun here, since its row was read.

@@ -59,5 +59,6 @@ const INTERRUPTIONS: ReadonlySet<ErrorCode> = new Set([
   'data_plane_unavailable',
   'sandbox_not_found',
   'sandbox_not_active',
+  'sandbox_ended',
   'guest_lost',
 ])

@@ -1,4 +1,4 @@
-import type { NodeCommand, StepError } from '@airlock/contract'
+import type { EndCause, NodeCommand, StepError } from '@airlock/contract'
 import { countRestart } from '../store/sessions.ts'
 import { endStep, findStep, type StepEnd, type StoredStep } from '../store/steps.ts'
 import { type Book, isForgotten } from './command-watch.ts'
@@ -17,7 +17,7 @@ export function stepBook(context: Context, receipts: Receipts): Book<StoredStep,
     endOf: async (row, node) =>
       node ? endOf(node, await lastError(context, row, node)) : unknownEnd(row, clock.now()),
     write: async (row, end) => {
-      if (!(await store.quick((db) => endStep(db, row.id, end)))) return undefined
+      if (!(await store.quickly((db) => endStep(db, row.id, end)))) return undefined
       await failpoint('step.result-written')
       if (end.restarted) await store.query((db) => countRestart(db, row.session))
       return { ...row, ...end }
@@ -35,7 +35,8 @@ export function endOf(node: NodeCommand, error: StepError | null): StepEnd {
   const isCompleted = node.state === 'exited' && node.exitCode === 0
   return {
     status: isCompleted ? 'completed' : 'failed',
-    error: isCompleted ? null : (error ?? plainError(node)),
+    error: isCompleted ? null : explained(node, error ?? plainError(node)),
+    cause: node.cause ?? null,
     restarted: node.restarted ?? false,
     truncated: node.truncated,
     outputBytes: node.outputBytes,
@@ -47,15 +48,38 @@ export function endOf(node: NodeCommand, error: StepError | null): StepEnd {
 
 /** For a step that its interpreter could say nothing about. */
 function plainError(node: NodeCommand): StepError {
-  if (node.state === 'lost') return OUTCOME_UNKNOWN
   if (node.timedOut) return { name: 'Timeout', message: 'The step took too long.', traceback: '' }
+  if (node.state === 'lost') return OUTCOME_UNKNOWN
   return { name: 'RuntimeCrashed', message: 'The interpreter died.', traceback: '' }
+}
+
+/** An interpreter that died knows only by which signal. */
+function explained(node: NodeCommand, error: StepError): StepError {
+  const why = node.cause && error.name === 'RuntimeCrashed' ? CRASHES[node.cause] : undefined
+  return why === undefined ? error : { ...error, message: why }
+}
+
+const CRASHES: Partial<Record<EndCause, string>> = {
+  out_of_memory:
+    'The interpreter was killed: the sandbox ran out of memory. Give it more (limits.memoryBytes, --memory), or use less at once.',
+  forbidden_call: 'The interpreter was killed: it made a system call that no sandbox may make.',
+  cpu_time: 'The interpreter was killed: it used more processor time than it may.',
 }
 
 /** The data plane never got it, or does not know it any more. It is never sent again. */
 function unknownEnd(row: StoredStep, endedAt: number): StepEnd {
-  const { restarted, truncated, outputBytes, usage, startedAt } = row
-  return { status: 'failed', error: OUTCOME_UNKNOWN, restarted, truncated, outputBytes, usage, startedAt, endedAt }
+  const { cause, restarted, truncated, outputBytes, usage, startedAt } = row
+  return {
+    status: 'failed',
+    error: OUTCOME_UNKNOWN,
+    cause,
+    restarted,
+    truncated,
+    outputBytes,
+    usage,
+    startedAt,
+    endedAt,
+  }
 }
 
 const OUTCOME_UNKNOWN: StepError = {

@@ -142,6 +142,7 @@ describe('running a step', () => {
     [{ timedOut: true }, 'Timeout'],
     [{}, 'RuntimeCrashed'],
     [{ state: 'lost', exitCode: null }, 'OutcomeUnknown'],
+    [{ state: 'lost', exitCode: null, timedOut: true }, 'Timeout'],
   ] as const)('that ended with %j and said nothing has a name for it: %s', async (end, name) => {
     const step = await run()
     world.plane.endCommand(step.id, { exitCode: 1, ...end })

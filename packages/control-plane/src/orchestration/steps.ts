@@ -257,6 +257,7 @@ function newRow(place: Place, of: Asked & { readonly now: number }): StoredStep 
     codeHash: of.codeHash,
     status: 'accepted',
     error: null,
+    cause: null,
     restarted: false,
     truncated: false,
     outputBytes: 0,

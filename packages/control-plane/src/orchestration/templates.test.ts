@@ -64,8 +64,16 @@ for (const dialect of DIALECTS)
       world.plane.script('POST /sandboxes', ({ body }) => {
         const { permit } = JSON.parse(body.toString()) as { permit: string }
         permits.push(permit)
-        const { sandbox: id, tenant, agent, image } = verify(permit)
-        world.plane.sandboxes.set(id, { id, tenant, agent, state: 'running', lostReason: null, runningCommands: 0 })
+        const { sandbox: id, tenant, agent, image, limits } = verify(permit)
+        world.plane.sandboxes.set(id, {
+          id,
+          tenant,
+          agent,
+          state: 'running',
+          lostReason: null,
+          runningCommands: 0,
+          limits,
+        })
         return { id, image, isolation: ISOLATION }
       })
       const made = await world.lifecycle.creation.create(

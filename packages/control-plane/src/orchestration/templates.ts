@@ -186,7 +186,7 @@ function canonical(spec: Partial<TemplateSpec>): TemplateSpec {
   return { env: {}, limits: {}, tier: 'standard', doors: [], ...spec, packages }
 }
 
-function given(limits: TemplateSpec['limits']): Record<string, number> {
+function given(limits: TemplateSpec['limits']): Record<string, number | null> {
   return Object.fromEntries(
     Object.entries(limits).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )

@@ -11,6 +11,7 @@ import { billSandbox } from './billing.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Connections } from './connections.ts'
 import type { Context } from './context.ts'
+import { causeOfEnd, stepErrorOfEnd } from './end-cause.ts'
 import { isEnded, moveSandbox } from './lifecycle.ts'
 import type { Receipts } from './receipts.ts'
 
@@ -210,15 +211,14 @@ export async function writeEnd(db: Queries, row: StoredSandbox, end: WritableEnd
   await releaseReservation(db, row.id)
   // One that failed before it ran used nothing.
   if (row.isolation || end.usage) await billSandbox(db, row, { at, cpuMs: end.usage?.cpuMs ?? null })
-  const lost = await loseCommandsOf(db, row.id, at)
-  const lostSteps = await loseStepsOf(db, row.id, { at, error: SANDBOX_ENDED })
+  const cause = causeOfEnd(over)
+  const lost = await loseCommandsOf(db, row.id, { at, cause })
+  const lostSteps = await loseStepsOf(db, row.id, { at, cause, error: stepErrorOfEnd(over) })
   const sessions = await endSessionsOf(db, row.id, at)
   if ((await countLiving(db, { tenant: row.tenant, agent: row.agent })) === 0)
     await idleAgent(db, row, end.changes.endedAt)
   return { over, lost, lostSteps, sessions }
 }
-
-const SANDBOX_ENDED = { name: 'RuntimeCrashed', message: 'The sandbox ended before the step did.', traceback: '' }
 
 function errorOf(end: End): { readonly code: string; readonly message: string } | undefined {
   if (end.error || !ABNORMAL.has(end.reason)) return end.error

@@ -95,6 +95,15 @@ export async function commitReservation(db: Queries, sandbox: string): Promise<b
   return numUpdatedRows > 0n
 }
 
+/** Of a sandbox that holds one: how much that is. */
+export async function updateReservation(
+  db: Queries,
+  sandbox: string,
+  held: Pick<StoredReservation, 'memoryBytes' | 'cpuMillis'>,
+): Promise<void> {
+  await db.updateTable('reservations').set(held).where('sandbox', '=', sandbox).execute()
+}
+
 /** Of a sandbox that holds one; undefined when it holds none any more. */
 export async function findReservation(db: Queries, sandbox: string): Promise<string | undefined> {
   const row = await db.selectFrom('reservations').select('id').where('sandbox', '=', sandbox).executeTakeFirst()

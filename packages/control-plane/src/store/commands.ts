@@ -1,4 +1,4 @@
-import { commandState, decision } from '@airlock/contract'
+import { commandState, decision, endCause, type EndCause } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { rawQuery } from './raw-query.ts'
@@ -15,6 +15,7 @@ const storedCommand = z.object({
   exitCode: z.int().nullable(),
   signal: z.string().nullable(),
   timedOut: flagColumn,
+  cause: endCause.nullable(),
   truncated: flagColumn,
   outputBytes: z.int(),
   maxOutputBytes: z.int(),
@@ -31,17 +32,18 @@ export type StoredCommand = z.infer<typeof storedCommand>
 /** How a command ended. */
 export type CommandEnd = Pick<
   StoredCommand,
-  'state' | 'exitCode' | 'signal' | 'timedOut' | 'truncated' | 'outputBytes' | 'startedAt' | 'endedAt'
+  'state' | 'exitCode' | 'signal' | 'timedOut' | 'cause' | 'truncated' | 'outputBytes' | 'startedAt' | 'endedAt'
 >
 
 const INSERT = `insert into commands
   (id, tenant, agent, sandbox, argv, cwd, actor, recorded, max_output_bytes, decision,
-   state, exit_code, signal, timed_out, truncated, output_bytes, started_at, ended_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+   state, exit_code, signal, timed_out, cause, truncated, output_bytes, started_at, ended_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
   on conflict (id) do nothing`
 
 const END = `update commands
-  set state = $2, exit_code = $3, signal = $4, timed_out = $5, truncated = $6, output_bytes = $7, started_at = $8, ended_at = $9
+  set state = $2, exit_code = $3, signal = $4, timed_out = $5, cause = $6, truncated = $7, output_bytes = $8,
+      started_at = $9, ended_at = $10
   where id = $1 and state = 'running'`
 
 export async function insertCommand(db: Queries, command: StoredCommand): Promise<void> {
@@ -112,15 +114,19 @@ export async function endCommand(db: Queries, id: string, end: CommandEnd): Prom
 
 /** In the order in which `INSERT` and `END` name them. */
 function endColumns(end: CommandEnd): readonly (string | number | null)[] {
-  const { state, exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt } = end
-  return [state, exitCode, signal, timedOut ? 1 : 0, truncated ? 1 : 0, outputBytes, startedAt, endedAt]
+  const { state, exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt, endedAt } = end
+  return [state, exitCode, signal, timedOut ? 1 : 0, cause, truncated ? 1 : 0, outputBytes, startedAt, endedAt]
 }
 
 /** What still ran in a sandbox that is gone has no result. */
-export async function loseCommandsOf(db: Queries, sandbox: string, at: number): Promise<readonly StoredCommand[]> {
+export async function loseCommandsOf(
+  db: Queries,
+  sandbox: string,
+  end: { readonly at: number; readonly cause: EndCause },
+): Promise<readonly StoredCommand[]> {
   const rows = await db
     .updateTable('commands')
-    .set({ state: 'lost', endedAt: at })
+    .set({ state: 'lost', endedAt: end.at, cause: end.cause })
     .where('sandbox', '=', sandbox)
     .where('state', '=', 'running')
     .returningAll()

@@ -11,6 +11,8 @@ import { policies } from './migrations/0007-policies.ts'
 import { approvals } from './migrations/0008-approvals.ts'
 import { kills } from './migrations/0009-kills.ts'
 import { sandboxTokens } from './migrations/0011-sandbox-tokens.ts'
+import { metrics } from './migrations/0012-metrics.ts'
+import { causes } from './migrations/0013-causes.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -24,6 +26,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0008-approvals': approvals,
   '0009-kills': kills,
   '0011-sandbox-tokens': sandboxTokens,
+  '0012-metrics': metrics,
+  '0013-causes': causes,
 }
 
 /** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */

@@ -2,6 +2,7 @@ import {
   effectiveIsolation,
   endReason,
   labels,
+  type Limits,
   limits,
   mount,
   pausedBy,
@@ -15,6 +16,7 @@ import { flagColumn, jsonColumn } from './json-column.ts'
 import type { SandboxTable } from './schema.ts'
 import { later } from './later.ts'
 import { rawQuery } from './raw-query.ts'
+import { rowParser } from './row-parser.ts'
 import type { Queries } from './store.ts'
 
 /** States in which a sandbox holds its name and its place on the node. */
@@ -56,6 +58,7 @@ const storedSandbox = z.object({
   recorded: flagColumn,
 })
 export type StoredSandbox = z.infer<typeof storedSandbox>
+const parseKnown = rowParser(storedSandbox)
 
 /** What may change when a sandbox moves to another state. */
 export type SandboxChanges = Partial<
@@ -103,7 +106,7 @@ export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promis
 
 export async function findSandbox(db: Queries, id: string): Promise<StoredSandbox | undefined> {
   const { rows } = await rawQuery(db, 'select * from sandboxes where id = $1', [id])
-  return rows[0] && storedSandbox.parse(rows[0])
+  return rows[0] && parseKnown(rows[0])
 }
 
 export async function isSandboxActive(db: Queries, id: string): Promise<boolean> {
@@ -168,6 +171,18 @@ export async function listLiving(db: Queries, node: string): Promise<readonly St
   return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
 }
 
+/** The same by id alone: for who reads them a few at a time. */
+export async function listLivingIds(db: Queries, node: string): Promise<readonly string[]> {
+  const query = db.selectFrom('sandboxes').select('id').where('node', '=', node)
+  return (await query.where('state', 'in', LIVING_STATES).orderBy('id').execute()).map(({ id }) => id)
+}
+
+export async function listByIds(db: Queries, ids: readonly [string, ...string[]]): Promise<readonly StoredSandbox[]> {
+  const marks = ids.map((_, i) => `$${i + 1}`).join(', ')
+  const { rows } = await rawQuery(db, `select * from sandboxes where id in (${marks}) order by id`, ids)
+  return z.array(storedSandbox).parse(rows)
+}
+
 /** Those of a node that see something of it. */
 export async function listLivingWithMounts(db: Queries, node: string): Promise<readonly StoredSandbox[]> {
   const query = db.selectFrom('sandboxes').selectAll().where('node', '=', node).where('mounts', '<>', '[]')
@@ -186,6 +201,23 @@ export async function listLivingOf(
     .where('agent', '=', of.agent)
     .where('node', '=', of.node)
   return z.array(storedSandbox).parse(await query.where('state', 'in', LIVING_STATES).execute())
+}
+
+/** Of some agents of a tenant, or with null of all, on one node; newest first. */
+export async function listLivingHere(
+  db: Queries,
+  of: {
+    readonly tenant: string
+    readonly agents: readonly string[] | null
+    readonly node: string
+    readonly limit: number
+  },
+): Promise<readonly StoredSandbox[]> {
+  if (of.agents?.length === 0) return []
+  let query = db.selectFrom('sandboxes').selectAll().where('tenant', '=', of.tenant).where('node', '=', of.node)
+  if (of.agents) query = query.where('agent', 'in', of.agents)
+  const living = query.where('state', 'in', LIVING_STATES).orderBy('id', 'desc').limit(of.limit)
+  return z.array(storedSandbox).parse(await living.execute())
 }
 
 /** Sandboxes of other nodes that should have ended before `endedBy`, and that their nodes still hold for living. */
@@ -213,8 +245,15 @@ export async function listOwedSandboxes(
 
 export async function countLiving(
   db: Queries,
-  of: { readonly node?: string; readonly tenant?: string; readonly agent?: string },
+  of: {
+    readonly node?: string
+    readonly tenant?: string
+    readonly agent?: string
+    /** Null is all of them. */
+    readonly agents?: readonly string[] | null
+  },
 ): Promise<number> {
+  if (of.agents?.length === 0) return 0
   let query = db
     .selectFrom('sandboxes')
     .select(({ fn }) => fn.countAll().as('count'))
@@ -222,6 +261,7 @@ export async function countLiving(
   if (of.node !== undefined) query = query.where('node', '=', of.node)
   if (of.tenant !== undefined) query = query.where('tenant', '=', of.tenant)
   if (of.agent !== undefined) query = query.where('agent', '=', of.agent)
+  if (of.agents) query = query.where('agent', 'in', of.agents)
   return Number((await query.executeTakeFirstOrThrow()).count)
 }
 
@@ -269,6 +309,18 @@ export async function updateUse(
     .where('id', '=', id)
     .where('state', 'in', LIVING_STATES)
     .execute()
+}
+
+/** Undefined when it has ended meanwhile. */
+export async function updateLimits(db: Queries, id: string, to: Limits): Promise<StoredSandbox | undefined> {
+  const row = await db
+    .updateTable('sandboxes')
+    .set({ limits: JSON.stringify(to) })
+    .where('id', '=', id)
+    .where('state', 'in', ['active', 'paused'])
+    .returningAll()
+    .executeTakeFirst()
+  return row && storedSandbox.parse(row)
 }
 
 export async function setSandboxesRecorded(db: Queries, ids: readonly string[]): Promise<void> {

@@ -26,6 +26,9 @@ export interface Tables {
   readonly policies: PolicyTable
   readonly approvals: ApprovalTable
   readonly webhooks: WebhookTable
+  readonly metricDetails: MetricDetailTable
+  readonly metricPoints: MetricPointTable
+  readonly alerts: AlertTable
 }
 
 interface TenantTable {
@@ -144,6 +147,7 @@ export interface CommandTable {
   exitCode: number | null
   signal: string | null
   timedOut: number
+  cause: string | null
   truncated: number
   outputBytes: number
   maxOutputBytes: number
@@ -198,6 +202,7 @@ export interface StepTable {
   codeHash: string
   status: string
   error: string | null
+  cause: string | null
   restarted: number
   truncated: number
   outputBytes: number
@@ -352,4 +357,49 @@ interface KilledSandboxTable {
   goneMs: number | null
   processes: number | null
   verified: number
+}
+
+/** The samples of a minute, as JSON. `subject` is a sandbox, or an agent on a node. */
+interface MetricDetailTable {
+  subject: string
+  /** Of the first of them. */
+  at: number
+  points: string
+}
+
+/** What samples add up to. Sums, so that rows can be added; null is what nobody could tell. */
+export interface MetricPointTable {
+  subject: string
+  resolutionMs: number
+  /** Of the first sample of a minute; of fifteen, their beginning. */
+  at: number
+  samples: number
+  /** How long the counters were seen to grow. */
+  countedMs: number
+  cpuMs: number | null
+  /** In hundredths of a percent of a processor. */
+  cpuMax: number | null
+  memorySum: number | null
+  memoryMax: number | null
+  pidsSum: number | null
+  pidsMax: number | null
+  diskSum: number | null
+  throttledMs: number | null
+  readBytes: number | null
+  writtenBytes: number | null
+  oomKills: number | null
+}
+
+interface AlertTable {
+  id: string
+  tenant: string
+  agent: string
+  sandbox: string
+  resource: string
+  level: string
+  /** Of the limit, when it was raised. */
+  permille: number
+  threshold: number
+  raisedAt: number
+  clearedAt: number | null
 }

@@ -167,6 +167,7 @@ for (const dialect of DIALECTS)
         const end = {
           status: 'failed',
           error: { name: 'E', message: 'm', traceback: '' },
+          cause: 'exit',
           restarted: true,
           truncated: true,
           outputBytes: 4,
@@ -187,11 +188,9 @@ for (const dialect of DIALECTS)
         for (const id of ['stp_1', 'stp_2']) await take({ id, stepId: id })
         await take({ id: 'stp_3', stepId: 'stp_3', status: 'completed' })
         const error = { name: 'Gone', message: '', traceback: '' }
-        const lost = await store.query((db) => loseStepsOf(db, 'sbx_1', { at: 5, error }))
-        expect(lost.map(({ id, status, endedAt }) => `${id} ${status} ${endedAt}`).toSorted()).toEqual([
-          'stp_1 failed 5',
-          'stp_2 failed 5',
-        ])
+        const lost = await store.query((db) => loseStepsOf(db, 'sbx_1', { at: 5, error, cause: 'sandbox_ended' }))
+        const shown = lost.map(({ id, status, endedAt, cause }) => `${id} ${status} ${endedAt} ${cause}`)
+        expect(shown.toSorted()).toEqual(['stp_1 failed 5 sandbox_ended', 'stp_2 failed 5 sandbox_ended'])
         const page = await store.query((db) => listSteps(db, { session: 'ses_1', before: 'stp_3', limit: 2 }))
         expect(page.map(({ id }) => id)).toEqual(['stp_2', 'stp_1'])
       })
@@ -226,7 +225,15 @@ const SANDBOX: StoredSandbox = {
   image: null,
   state: 'active',
   labels: {},
-  limits: { memoryBytes: 67_108_864, cpus: 0.5, pids: 16, diskBytes: 16_777_216 },
+  limits: {
+    memoryBytes: 67_108_864,
+    cpus: 0.5,
+    pids: 16,
+    diskBytes: 16_777_216,
+    inodes: 65_536,
+    openFiles: 4096,
+    cpuSeconds: null,
+  },
   mounts: [],
   ttlMs: 1000,
   idleMs: 1000,
@@ -277,6 +284,7 @@ const STEP: StoredStep = {
   codeHash: 'hash',
   status: 'accepted',
   error: null,
+  cause: null,
   restarted: false,
   truncated: false,
   outputBytes: 0,

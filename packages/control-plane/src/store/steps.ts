@@ -1,4 +1,4 @@
-import { decision, resourceUsage, stepError, stepStatus } from '@airlock/contract'
+import { decision, endCause, type EndCause, resourceUsage, stepError, stepStatus } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { rawQuery } from './raw-query.ts'
@@ -14,6 +14,7 @@ const storedStep = z.object({
   codeHash: z.string(),
   status: stepStatus,
   error: jsonColumn(stepError).nullable(),
+  cause: endCause.nullable(),
   restarted: flagColumn,
   truncated: flagColumn,
   outputBytes: z.int(),
@@ -32,7 +33,7 @@ export type StoredStep = z.infer<typeof storedStep>
 /** How a step ended. */
 export type StepEnd = Pick<
   StoredStep,
-  'status' | 'error' | 'restarted' | 'truncated' | 'outputBytes' | 'usage' | 'startedAt' | 'endedAt'
+  'status' | 'error' | 'cause' | 'restarted' | 'truncated' | 'outputBytes' | 'usage' | 'startedAt' | 'endedAt'
 >
 
 const UNENDED = ['accepted', 'running'] as const
@@ -40,12 +41,13 @@ const ENDED = ['completed', 'failed'] as const
 
 const INSERT = `insert into steps
   (id, tenant, agent, sandbox, session, step_id, code_hash, actor, recorded, max_output_bytes, decision,
-   status, error, restarted, truncated, output_bytes, usage, started_at, ended_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+   status, error, cause, restarted, truncated, output_bytes, usage, started_at, ended_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
   on conflict do nothing`
 
 const END = `update steps
-  set status = $2, error = $3, restarted = $4, truncated = $5, output_bytes = $6, usage = $7, started_at = $8, ended_at = $9
+  set status = $2, error = $3, cause = $4, restarted = $5, truncated = $6, output_bytes = $7, usage = $8,
+      started_at = $9, ended_at = $10
   where id = $1 and status in ('accepted', 'running')`
 
 /**
@@ -123,11 +125,11 @@ export async function endStep(db: Queries, id: string, end: StepEnd): Promise<bo
 export async function loseStepsOf(
   db: Queries,
   sandbox: string,
-  end: { readonly at: number; readonly error: NonNullable<StoredStep['error']> },
+  end: { readonly at: number; readonly error: NonNullable<StoredStep['error']>; readonly cause: EndCause },
 ): Promise<readonly StoredStep[]> {
   const rows = await db
     .updateTable('steps')
-    .set({ status: 'failed', endedAt: end.at, error: JSON.stringify(end.error) })
+    .set({ status: 'failed', endedAt: end.at, error: JSON.stringify(end.error), cause: end.cause })
     .where('sandbox', '=', sandbox)
     .where('status', 'in', UNENDED)
     .returningAll()
@@ -146,8 +148,8 @@ export async function setStepsRecorded(db: Queries, ids: readonly string[]): Pro
 
 /** In the order in which `INSERT` and `END` name them. */
 function endColumns(end: StepEnd): readonly (string | number | null)[] {
-  const { status, error, restarted, truncated, outputBytes, usage, startedAt, endedAt } = end
-  const said = [status, error && JSON.stringify(error), restarted ? 1 : 0, truncated ? 1 : 0]
+  const { status, error, cause, restarted, truncated, outputBytes, usage, startedAt, endedAt } = end
+  const said = [status, error && JSON.stringify(error), cause, restarted ? 1 : 0, truncated ? 1 : 0]
   return [...said, outputBytes, usage && JSON.stringify(usage), startedAt, endedAt]
 }
 

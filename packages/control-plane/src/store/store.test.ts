@@ -47,7 +47,7 @@ for (const dialect of DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents api_keys approvals audit_heads budgets commands grants killed_sandboxes kills nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants killed_sandboxes kills metric_details metric_points nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -123,6 +123,22 @@ for (const dialect of DIALECTS)
         expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toBeUndefined()
       })
 
+      it('keeps what runs at once out of the transactions of others', async () => {
+        const inserted = Promise.withResolvers<void>()
+        const goOn = Promise.withResolvers<void>()
+        const undone = store.transaction(async (db) => {
+          await insertSandbox(db, row('1'))
+          inserted.resolve()
+          await goOn.promise
+          throw new TypeError('taken back')
+        })
+        await inserted.promise
+        const seen = store.query((db) => findSandbox(db, 'sbx_1'))
+        goOn.resolve()
+        await expect(undone).rejects.toThrow('taken back')
+        expect(await seen).toBeUndefined()
+      })
+
       it('refuses a row whose JSON was damaged', async () => {
         await store.query((db) => insertSandbox(db, row('1')))
         await stores.run(place, `update sandboxes set limits = '{"memoryBytes":"all"}'`)
@@ -186,7 +202,7 @@ for (const dialect of DIALECTS)
 
     it('lets the first end of a command count', async () => {
       const { exitCode, signal, timedOut, truncated, outputBytes, startedAt } = COMMAND
-      const end = { exitCode, signal, timedOut, truncated, outputBytes, startedAt, endedAt: 9 }
+      const end = { exitCode, signal, timedOut, cause: 'exit', truncated, outputBytes, startedAt, endedAt: 9 } as const
       await store.query((db) => insertSandbox(db, row('1')))
       await store.query((db) => insertCommand(db, COMMAND))
       const first = { ...end, state: 'exited', exitCode: 3 } as const
@@ -224,6 +240,7 @@ const COMMAND: StoredCommand = {
   exitCode: null,
   signal: null,
   timedOut: false,
+  cause: null,
   truncated: false,
   outputBytes: 0,
   maxOutputBytes: 10,
@@ -247,7 +264,15 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     image: null,
     state: 'active',
     labels: {},
-    limits: { memoryBytes: 67_108_864, cpus: 0.5, pids: 16, diskBytes: 16_777_216 },
+    limits: {
+      memoryBytes: 67_108_864,
+      cpus: 0.5,
+      pids: 16,
+      diskBytes: 16_777_216,
+      inodes: 65_536,
+      openFiles: 4096,
+      cpuSeconds: null,
+    },
     ttlMs: 1000,
     idleMs: 1000,
     onIdle: 'terminate',

@@ -1,4 +1,4 @@
-import type { DoorName, EffectiveIsolation, Limits, PermitMount } from '@airlock/contract'
+import type { DoorName, EffectiveIsolation, Limits, NodeSample, PermitMount } from '@airlock/contract'
 import type { HostPaths } from './host-paths.ts'
 import type { Images } from './images.ts'
 
@@ -40,6 +40,16 @@ export interface IsolationBackend {
   /** The sandbox if it still runs: after a restart of ours, or to look whether it died. Never starts anything. */
   adopt(id: string): Promise<RunningSandbox | undefined>
 
+  /**
+   * Holds a living sandbox, frozen or not, to other limits from now on: all of them or none. Answers what it is held to. What
+   * cannot be changed while it lives is `limit_fixed`, memory that it uses already is `limit_in_use`. Done again after it was
+   * broken off, it leaves what the last one asked for.
+   */
+  changeLimits(id: string, change: LimitChange): Promise<Limits>
+
+  /** Finishes a change that was broken off as far as it cannot be taken back; answers what the sandbox is held to then. */
+  settleLimits(id: string, limits: Limits): Promise<Limits>
+
   /** Stops every process of the sandbox, guest included, where it stands. Frozen processes hold their memory. */
   freeze(id: string): Promise<void>
   thaw(id: string): Promise<void>
@@ -48,6 +58,24 @@ export interface IsolationBackend {
 
   /** Read from the kernel, outside: what the sandbox says about itself does not count. Undefined when it is gone. */
   stats(id: string): Promise<SandboxStats | undefined>
+
+  /**
+   * What the kernel says of each of these now, read outside; those that are gone are left out. Nobody waits long for it: other
+   * work has its turn in between.
+   */
+  sample(ids: readonly string[]): Promise<readonly NodeSample[]>
+
+  /**
+   * How often the kernel denied user code memory or processes so far, and of processes only what a child group can be told apart
+   * by; null where it does not count. Undefined when it is gone. Cheap: who asks before and after knows what came between.
+   */
+  strain(id: string, child: string | undefined): Strain | undefined
+
+  /** Whether a place that user code writes to has no room left for a byte or for a file. */
+  isDiskFull(id: string): boolean
+
+  /** What the guest of a sandbox that died by itself was denied; undefined when it was something else. */
+  lostFor(id: string, tier: 'standard' | 'strict'): 'out_of_memory' | 'pids_exhausted' | undefined
 
   /** What one child group, that of a command or a session, has used so far. Undefined where it cannot be told. */
   groupUsage(id: string, child: string): Promise<GroupUsage | undefined>
@@ -79,6 +107,12 @@ export interface SandboxSpec {
   readonly doors: readonly { readonly name: DoorName; readonly source: string }[]
 }
 
+export interface LimitChange {
+  readonly tier: 'standard' | 'strict'
+  readonly from: Limits
+  readonly to: Limits
+}
+
 export interface RunningSandbox {
   readonly id: string
   /** The first process inside, as the host sees it. A pid alone may be reused: both must match. */
@@ -99,6 +133,11 @@ export interface SandboxStats {
   readonly oomKills: number | null
 }
 
+export interface Strain {
+  readonly oomKills: number | null
+  readonly pidsRefused: number | null
+}
+
 export interface GroupUsage {
   readonly cpuMs: number | null
   readonly memoryPeakBytes: number | null
@@ -111,7 +150,9 @@ export interface Capabilities {
   readonly network: 'none' | 'policy-only'
   readonly pause: boolean
   readonly separateGuestUid: boolean
-  readonly limits: readonly ('memory' | 'swap' | 'pids' | 'cpu' | 'disk')[]
+  readonly limits: EffectiveIsolation['limits']
+  /** The disk of a living sandbox can be made larger. */
+  readonly growsDisks: boolean
   readonly cgroup: 'v1' | 'v2' | 'hybrid'
   /** In what the strict tier is not as the standard one is; the conformance suite holds it to each. */
   readonly strictDiffers: readonly StrictDifference[]
@@ -136,6 +177,10 @@ export const STRICT_DIFFERENCES = [
   'read-only-grants',
   /** There is a /sys, which that kernel makes up. */
   'synthetic-sys',
+  /** Files in /tmp and /dev/shm are in that kernel's memory: they count as memory, and outside nobody can tell them apart. */
+  'untold-memory-files',
+  /** Files in memory, as in /tmp, are bounded by memory alone and not by their number. */
+  'uncounted-memory-files',
   /** What is refused is always EPERM; `clone3`, which must look absent, is left to that kernel. */
   'one-errno',
 ] as const

@@ -4,6 +4,8 @@ import { existsSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { STRICT_DIFFERENCES, type RunningSandbox } from './backend.ts'
 import { describeLimits } from './fixtures/conformance-limits.ts'
+import { describeSampling } from './fixtures/conformance-sampling.ts'
+import { describeStrain } from './fixtures/conformance-strain.ts'
 import { ConformanceContext, soon, type BackendHost } from './fixtures/conformance-context.ts'
 import { Probe } from './fixtures/probe.ts'
 
@@ -32,6 +34,8 @@ export function describeBackend(name: string, makeHost: () => BackendHost): void
     describe('the wall', () => describeWall(context))
     describe('the view from inside', () => describeView(context))
     describe('limits', () => describeLimits(context))
+    describe('samples', () => describeSampling(context))
+    describe('strain', () => describeStrain(context))
     describe('life', () => describeLife(context))
     describe('failure', () => describeFailure(context))
   })

@@ -67,6 +67,9 @@ const LIMITS = {
   cpus: DEFAULTS.cpus.default,
   pids: DEFAULTS.pids.min,
   diskBytes: DEFAULTS.diskBytes.min,
+  inodes: DEFAULTS.inodes.min,
+  openFiles: DEFAULTS.openFiles.min,
+  cpuSeconds: null,
 } as const
 
 async function runTrue(socket: Socket, signal: AbortSignal): Promise<void> {

@@ -7,14 +7,15 @@ import {
   type FreezeRequest,
   type FrozenSandboxes,
   isAirlockError,
+  type Limits,
   type LookAtPathRequest,
   type NodeCommand,
   type NodeCommandSpec,
+  type NodeMetrics,
   type NodeSandbox,
   type NodeSession,
   type NodeSessionSpec,
   type NodeStepSpec,
-  type NodeUsages,
   type Permit,
   type StartedSandbox,
   type StoppedSandbox,
@@ -26,7 +27,10 @@ import { join } from 'node:path'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import { GuestLink } from '../session/guest-link.ts'
 import type { DoorDirectories } from './door-directories.ts'
+import { assertLiving, AWAKE, type Entry, isLiving, lose, who } from './entry.ts'
 import { freezeAll } from './freeze-all.ts'
+import { LimitChanges, processLimits } from './limits.ts'
+import { Pauses } from './pauses.ts'
 import { isInScope, PermitBans } from './permit-bans.ts'
 import type { PermitDesk } from './permit-desk.ts'
 import { throwOnWeakIsolation } from './required-isolation.ts'
@@ -49,19 +53,6 @@ export interface SandboxesOptions {
   readonly capacity: number
 }
 
-interface Entry {
-  readonly permit: Permit
-  readonly link: GuestLink
-  readonly starting: AbortController
-  state: NodeSandbox['state']
-  /** What it stands on, once it does. */
-  image: string | null
-  lostReason: NodeSandbox['lostReason']
-  /** Since when it is paused, and how long it was before that. */
-  pausedAt: number | null
-  sleptMs: number
-}
-
 /** The sandboxes of this node: each start and stop goes through here, one after another for one sandbox. */
 export class Sandboxes {
   readonly #options: SandboxesOptions
@@ -69,9 +60,14 @@ export class Sandboxes {
   readonly #turns = new KeyedLock()
   readonly #watch: NodeJS.Timeout
   readonly #bans: PermitBans
+  readonly #pauses: Pauses
+  readonly #limits: LimitChanges
 
   constructor(options: SandboxesOptions) {
     this.#options = options
+    const stateDirOf = (id: string) => this.#stateDir(id)
+    this.#pauses = new Pauses({ ...options, stateDirOf })
+    this.#limits = new LimitChanges({ ...options, stateDirOf })
     this.#bans = new PermitBans(options.clock)
     this.#watch = setInterval(() => void this.#look(), WATCH_EVERY_MS)
   }
@@ -118,40 +114,17 @@ export class Sandboxes {
 
   /** Its processes stand still when this resolves, and their deadlines with them. Idempotent; outlives this process. */
   async pause(id: string): Promise<void> {
-    const { backend, clock, failpoint } = this.#options
-    if (!backend.capabilities.pause) throw new AirlockError('isolation_unavailable', 'This node cannot pause.')
-    await this.#turns.run(id, async () => {
-      const entry = this.#living(id)
-      if (entry.state === 'paused') return
-      entry.link.hold()
-      try {
-        await backend.freeze(id)
-      } catch (error) {
-        await backend.thaw(id)
-        entry.link.release(0, entry.sleptMs)
-        throw error
-      }
-      entry.state = 'paused'
-      entry.pausedAt = clock.now()
-      await failpoint('pause.frozen')
-      await this.#savePause(id, entry)
-    })
+    await this.#turns.run(id, async () => this.#pauses.pause(id, this.#living(id)))
   }
 
   /** Idempotent. The guest hears how long it slept before it wakes. */
   async resume(id: string): Promise<void> {
-    const { backend, clock } = this.#options
-    await this.#turns.run(id, async () => {
-      const entry = this.#living(id)
-      if (entry.state === 'running') return
-      const pausedMs = Math.max(0, clock.now() - (entry.pausedAt ?? clock.now()))
-      entry.sleptMs += pausedMs
-      entry.pausedAt = null
-      entry.link.release(pausedMs, entry.sleptMs)
-      await backend.thaw(id)
-      entry.state = 'running'
-      await this.#savePause(id, entry)
-    })
+    await this.#turns.run(id, async () => this.#pauses.resume(id, this.#living(id)))
+  }
+
+  /** The kernel holds it to what this answers. All or nothing; also while it is paused. */
+  async changeLimits(id: string, limits: Limits): Promise<Limits> {
+    return this.#turns.run(id, async () => this.#limits.change(id, this.#living(id), limits))
   }
 
   /**
@@ -175,7 +148,9 @@ export class Sandboxes {
       agent: entry.permit.agent,
       state: entry.state,
       lostReason: entry.lostReason,
+      ...(entry.lostFor ? { lostFor: entry.lostFor } : {}),
       runningCommands: entry.link.runningCount,
+      limits: entry.limits,
     }))
   }
 
@@ -183,12 +158,12 @@ export class Sandboxes {
     return this.#options.backend.hostPaths.look(asked)
   }
 
-  /** What running sandboxes have used so far, read outside; null where that cannot be told. */
-  async usages(): Promise<NodeUsages['usages']> {
-    const running = [...this.#entries].filter(([, entry]) => isLiving(entry))
-    return Promise.all(
-      running.map(async ([id]) => ({ id, cpuMs: (await this.#options.backend.stats(id))?.cpuMs ?? null })),
-    )
+  /** What the kernel says of everything that lives, taken when it is asked for. */
+  async metrics(): Promise<NodeMetrics> {
+    const began = performance.now()
+    const living = [...this.#entries].filter(([, entry]) => isLiving(entry)).map(([id]) => id)
+    const samples = await this.#options.backend.sample(living)
+    return { samples: [...samples], tookMs: Math.round(performance.now() - began) }
   }
 
   /** Images that something stands on, or is about to. */
@@ -215,7 +190,8 @@ export class Sandboxes {
   /** Runs a command with the environment that was given to the sandbox under its own. */
   async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
     const env = this.#env(id, spec.env)
-    return this.link(id).run({ ...spec, env, timeoutMs: this.#timeout(id, spec) })
+    const limits = processLimits(this.#living(id), spec.limits)
+    return this.link(id).run({ ...spec, env, timeoutMs: this.#timeout(id, spec), ...limits })
   }
 
   /** Gives code to an interpreter. */
@@ -226,7 +202,7 @@ export class Sandboxes {
   /** Starts an interpreter with the same environment under its own. */
   async openSession(id: string, spec: NodeSessionSpec): Promise<NodeSession> {
     const env = this.#env(id, spec.env)
-    return this.link(id).openSession({ ...spec, env })
+    return this.link(id).openSession({ ...spec, env, ...processLimits(this.#living(id)) })
   }
 
   /**
@@ -299,6 +275,8 @@ export class Sandboxes {
       lostReason: null,
       pausedAt: null,
       sleptMs: 0,
+      limits: permit.limits,
+      isOld: false,
     }
     this.#entries.set(id, entry)
     return { id, entry }
@@ -306,7 +284,7 @@ export class Sandboxes {
 
   async #startInTurn(entry: Entry, undo: Cleanup): Promise<Omit<StartedSandbox, 'id'>> {
     const { backend, failpoint, bootId, audit } = this.#options
-    const { permit, link } = entry
+    const { permit, link, limits } = entry
     const id = permit.sandbox
     const signal = deadline(START_LIMIT_MS, entry.starting.signal)
     await failpoint('create.permit-claimed')
@@ -315,11 +293,11 @@ export class Sandboxes {
     undo.add('sandbox', () => backend.stop(id))
     undo.add('link', () => link.close())
     await mkdir(this.#stateDir(id), { recursive: true, mode: 0o700 })
-    await writeState(this.#stateDir(id), { permit, bootId, isolation: null, image: null, ...AWAKE })
+    await writeState(this.#stateDir(id), { permit, bootId, isolation: null, image: null, limits, ...AWAKE })
     await failpoint('create.state-written')
     await mkdir(this.#controlDir(id), { recursive: true, mode: 0o711 })
     await link.listen()
-    const { limits, tier, mounts } = permit
+    const { tier, mounts } = permit
     const doors = await this.#options.doors.make(id, permit.doors)
     const spec = { id, limits, image: permit.image, tier, mounts, doors, controlDir: this.#controlDir(id) }
     const { isolation, image } = await backend.start(spec, signal)
@@ -334,7 +312,7 @@ export class Sandboxes {
     } as const
     // Both must be on disk before anybody is told; neither needs the other.
     await Promise.all([
-      writeState(this.#stateDir(id), { permit, bootId, isolation, image, ...AWAKE }),
+      writeState(this.#stateDir(id), { permit, bootId, isolation, image, limits, ...AWAKE }),
       audit.require({ ...who(entry), ...what }),
     ])
     entry.state = 'running'
@@ -375,11 +353,14 @@ export class Sandboxes {
       lostReason: null,
       pausedAt,
       sleptMs: state.sleptMs,
+      limits: state.limits ?? state.permit.limits,
+      isOld: state.limits === null,
     }
     this.#entries.set(id, entry)
     if (state.bootId !== bootId) return lose(entry, 'host_restarted')
-    if (!(await backend.adopt(id))) return lose(entry, 'guest_lost')
+    if (!(await backend.adopt(id))) return this.#bury(id, entry)
     link.saySlept(state.sleptMs)
+    await this.#limits.adopt(id, entry)
     if (entry.state === 'paused') {
       // The same with waking it: then nobody was told that it goes on.
       link.hold()
@@ -391,20 +372,8 @@ export class Sandboxes {
 
   #living(id: string): Entry {
     const entry = this.#entries.get(id)
-    if (!entry) throw new AirlockError('sandbox_not_found')
-    if (entry.state === 'lost') throw new AirlockError('guest_lost')
-    if (!isLiving(entry)) throw new AirlockError('sandbox_not_active')
+    assertLiving(entry)
     return entry
-  }
-
-  /** What our disk cannot take is not worth waking it for: the control plane knows, and says it again after a restart. */
-  async #savePause(id: string, { pausedAt, sleptMs }: Entry): Promise<void> {
-    try {
-      const state = await readState(this.#stateDir(id))
-      if (state) await writeState(this.#stateDir(id), { ...state, pausedAt, sleptMs })
-    } catch (error) {
-      this.#options.log.error('whether a sandbox is paused was not saved', { sandbox: id, error })
-    }
   }
 
   #newLink(id: string): GuestLink {
@@ -417,6 +386,8 @@ export class Sandboxes {
       log,
       failpoint,
       usageOf: async (session) => (await backend.groupUsage(id, session)) ?? null,
+      strainOf: (session) => backend.strain(id, session) ?? null,
+      isDiskFull: async () => this.#isDiskFull(id),
       onOverdue: (command) => {
         log.error('the guest did not end a command in time', { sandbox: id, command })
         void this.#endFromOutside(id, 'guest_lost')
@@ -424,13 +395,29 @@ export class Sandboxes {
     })
   }
 
+  /** That something failed is told even where the disk cannot be asked. */
+  #isDiskFull(id: string): boolean {
+    try {
+      return this.#options.backend.isDiskFull(id)
+    } catch (error) {
+      this.#options.log.warn('how full the disk of a sandbox is cannot be told', { sandbox: id, error })
+      return false
+    }
+  }
+
   /** Notices deaths, and ends what has outlived its permit even when no control plane is left to ask for it. */
   async #look(): Promise<void> {
     for (const [id, entry] of this.#entries) {
       if (!isLiving(entry)) continue
       if (this.#options.clock.now() >= entry.permit.endsAt) void this.#endFromOutside(id, 'max_lifetime')
-      else if (!(await this.#options.backend.adopt(id)) && isLiving(entry)) lose(entry, 'guest_lost')
+      else if (!(await this.#options.backend.adopt(id)) && isLiving(entry)) this.#bury(id, entry)
     }
+  }
+
+  /** Its guest is dead; its groups still know what it was denied. */
+  #bury(id: string, entry: Entry): void {
+    entry.lostFor = this.#options.backend.lostFor(id, entry.permit.tier)
+    lose(entry, 'guest_lost')
   }
 
   /** Kills it now; the entry stays, `lost`, until the control plane has seen why and ends it. */
@@ -445,12 +432,12 @@ export class Sandboxes {
       })
   }
 
-  /** What the caller gives over what the sandbox was given; who it is and where its door is, nobody changes. */
   /** What the permit bounds is bounded here again. */
   #timeout(id: string, { timeoutMs }: { readonly timeoutMs: number }): number {
     return Math.min(timeoutMs, this.#entries.get(id)?.permit.conditions.maxTimeoutMs ?? timeoutMs)
   }
 
+  /** What the caller gives over what the sandbox was given; who it is and where its door is, nobody changes. */
   #env(id: string, given: Permit['env']): Permit['env'] {
     const permit = this.#entries.get(id)?.permit
     return permit ? { ...permit.env, ...given, ...doorEnv(permit) } : given
@@ -467,21 +454,4 @@ export class Sandboxes {
   #controlDir(id: string): string {
     return join(this.#runtimeDir(id), 'control')
   }
-}
-
-const AWAKE = { pausedAt: null, sleptMs: 0 } as const
-
-function isLiving({ state }: Entry): boolean {
-  return state === 'running' || state === 'paused'
-}
-
-function lose(entry: Entry, reason: NonNullable<Entry['lostReason']>): void {
-  entry.state = 'lost'
-  entry.lostReason = reason
-  // Whoever waits for the guest hears of it now.
-  void entry.link.close(new AirlockError('guest_lost'))
-}
-
-function who(entry: Entry | undefined): { tenant: string; agent: string | null; actor: string } {
-  return { tenant: entry?.permit.tenant ?? 'system', agent: entry?.permit.agent ?? null, actor: 'system' }
 }

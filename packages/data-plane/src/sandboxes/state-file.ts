@@ -1,4 +1,4 @@
-import { effectiveIsolation, permit } from '@airlock/contract'
+import { effectiveIsolation, limits, permit } from '@airlock/contract'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -27,6 +27,8 @@ const sandboxState = z.strictObject({
   /** Since when it is paused, by the clock of the host, and how long it was before that. */
   pausedAt: z.number().nullable().default(null),
   sleptMs: z.number().default(0),
+  /** What it is held to. Null, or absent, of sandboxes from before limits could be changed: their permit says it. */
+  limits: limits.nullable().default(null),
 })
 export type SandboxState = z.infer<typeof sandboxState>
 

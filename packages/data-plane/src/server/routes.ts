@@ -3,6 +3,7 @@ import {
   type DataPlaneHealth,
   fileOperation,
   freezeRequest,
+  limits,
   lookAtPathRequest,
   nodeCommandSpec,
   nodeSessionSpec,
@@ -24,7 +25,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
     ['GET /health', async () => ({ json: health })],
     ...hostRoutes(sandboxes),
     ...doorRoutes(sandboxes),
-    ['GET /usage', async () => ({ json: { usages: await sandboxes.usages() } })],
+    ['GET /metrics', async () => ({ json: await sandboxes.metrics() })],
     ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
     [
       'POST /sandboxes',
@@ -112,6 +113,10 @@ function pauseRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
         await sandboxes.resume(param(call, 'id'))
         return { json: {} }
       },
+    ],
+    [
+      'POST /sandboxes/:id/limits',
+      async (call) => ({ json: await sandboxes.changeLimits(param(call, 'id'), await readJson(call, limits)) }),
     ],
     ['POST /freeze', async (call) => ({ json: await sandboxes.freeze(await readJson(call, freezeRequest)) })],
   ]

@@ -1,6 +1,13 @@
-import { type AirlockError, type NodeCommand, type NodeCommandSpec, type ResourceUsage } from '@airlock/contract'
+import {
+  type AirlockError,
+  type EndCause,
+  type NodeCommand,
+  type NodeCommandSpec,
+  type ResourceUsage,
+} from '@airlock/contract'
 import { CHUNK_BYTES, FrameError, type GuestCommandEnd, STREAM } from '@airlock/contract/guest'
 import { KeyedLock } from '@airlock/std'
+import type { Strain } from './end-cause.ts'
 import type { DataFrame } from './guest-connection.ts'
 import { Notice } from './notice.ts'
 import type { SendWindow } from './send-window.ts'
@@ -49,6 +56,15 @@ export class CommandRecord {
   /** What the session had used when the step's turn came; undefined while it waits. */
   get before(): GroupUsage | null | undefined {
     return this.#meta.before
+  }
+
+  /** What its sandbox had run into when it began. */
+  get strain(): Strain | null {
+    return this.#meta.strain ?? null
+  }
+
+  get cpuSeconds(): number | undefined {
+    return this.#meta.cpuSeconds
   }
 
   get stdinSource(): NodeCommandSpec['stdin'] {
@@ -123,8 +139,8 @@ export class CommandRecord {
   }
 
   /** The step's turn has come: its time and its use count from here. */
-  begin(startedAt: number, before: GroupUsage | null): void {
-    this.#meta = { ...this.#meta, before, command: { ...this.#meta.command, startedAt } }
+  begin(startedAt: number, before: GroupUsage | null, strain: Strain | null): void {
+    this.#meta = { ...this.#meta, before, strain, command: { ...this.#meta.command, startedAt } }
   }
 
   /** It was not running for so long. */
@@ -132,10 +148,14 @@ export class CommandRecord {
     this.#meta = { ...this.#meta, timeoutMs: this.#meta.timeoutMs + ms }
   }
 
-  exited(end: GuestCommandEnd, endedAt: number, usage: ResourceUsage | null): void {
+  exited(
+    end: GuestCommandEnd,
+    seen: { readonly endedAt: number; readonly usage: ResourceUsage | null; readonly cause: EndCause },
+  ): void {
     const { exitCode, signal, timedOut, restarted = false } = end
+    const { endedAt, usage, cause } = seen
     const ofStep = this.session === undefined ? {} : { restarted, usage }
-    this.#update({ state: 'exited', exitCode, signal, timedOut, endedAt, ...ofStep })
+    this.#update({ state: 'exited', exitCode, signal, timedOut, cause, endedAt, ...ofStep })
   }
 
   closed(truncated: boolean): void {
@@ -144,8 +164,10 @@ export class CommandRecord {
     this.changed.notify()
   }
 
-  lost(endedAt: number): void {
-    if (this.isRunning) this.#update({ state: 'lost', endedAt })
+  /** Nobody can say what became of it, unless it is because its guest did not end it in time. */
+  lost(endedAt: number, how: 'unknown' | 'overdue' = 'unknown'): void {
+    const why = how === 'overdue' ? ({ cause: 'timeout', timedOut: true } as const) : {}
+    if (this.isRunning) this.#update({ state: 'lost', endedAt, ...why })
     this.closed(false)
   }
 

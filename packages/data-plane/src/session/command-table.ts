@@ -1,7 +1,15 @@
-import { AirlockError, BOUNDS, type Failpoint, type NodeCommandSpec, type ResourceUsage } from '@airlock/contract'
-import { FrameError, type GuestCommandState } from '@airlock/contract/guest'
+import {
+  AirlockError,
+  BOUNDS,
+  type EndCause,
+  type Failpoint,
+  type NodeCommandSpec,
+  type ResourceUsage,
+} from '@airlock/contract'
+import { FrameError, type GuestCommandEnd, type GuestCommandState } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
 import { CommandRecord } from './command-record.ts'
+import { causeOf, endedWell, type Strain } from './end-cause.ts'
 import type { ChannelMessage, DataFrame } from './guest-connection.ts'
 import { SendWindow } from './send-window.ts'
 import { type GroupUsage, Spool, type SpooledCommand } from './spool.ts'
@@ -12,7 +20,7 @@ const OVERDUE_MS = 5000
 const STEP_OVERDUE_MS = 30_000
 
 /** What the table must know of a command or a step. */
-export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputBytes' | 'stdin'> {
+export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputBytes' | 'stdin' | 'limits'> {
   readonly id: string
   /** Of a step: the session in which it takes its turn. */
   readonly session?: string
@@ -27,6 +35,10 @@ export interface CommandTableOptions {
   onOverdue(commandId: string): void
   /** What the group of a session has used, read outside; null where it cannot be told. */
   usageOf(session: string): Promise<GroupUsage | null>
+  /** What user code has run into so far, as far as it can be told of a command or of that session; cheap, read outside. */
+  strainOf(session: string | undefined): Strain | null
+  /** Whether something that user code writes to has no room left, looked at outside. */
+  isDiskFull(): Promise<boolean>
   put(data: { readonly channel: number; readonly offset: number; readonly bytes: Buffer }): void
   acknowledge(channel: number, offset: number): void
   /** The guest need not remember it any longer. */
@@ -193,7 +205,10 @@ export class CommandTable {
 
   async #exited(record: CommandRecord, { end }: Extract<ChannelMessage, { type: 'exited' }>): Promise<void> {
     if (!record.isRunning) return
-    record.exited(end, this.#options.clock.now(), await this.#usedBy(record))
+    const endedAt = this.#options.clock.now()
+    const usage = await this.#usedBy(record)
+    const cause = endedWell(end) ? 'exit' : await this.#causeOf(record, end)
+    record.exited(end, { endedAt, usage, cause })
     record.stdin.fail(new AirlockError('command_ended'))
     // The end of its output is at hand and is saved with it; should we die before, the guest says both again.
   }
@@ -230,7 +245,7 @@ export class CommandTable {
   async #nextTurn(session: string): Promise<void> {
     const [next] = this.#unendedOf(session)
     if (!next || next.before !== undefined) return
-    next.begin(this.#options.clock.now(), await this.#options.usageOf(session))
+    next.begin(this.#options.clock.now(), await this.#options.usageOf(session), this.#options.strainOf(session))
     this.#watchOverdue(next)
   }
 
@@ -248,6 +263,13 @@ export class CommandTable {
     // An interpreter that was started anew may be in a new group, which has used less.
     const used = cpuMs === null ? null : Math.round(Math.max(0, cpuMs) * 1000) / 1000
     return { cpuMs: used, memoryPeakBytes: after.memoryPeakBytes }
+  }
+
+  async #causeOf(record: CommandRecord, end: GuestCommandEnd): Promise<EndCause> {
+    const { strain: before, cpuSeconds, session, command } = record
+    const ranMs = this.#options.clock.now() - command.startedAt
+    const isDiskFull = () => this.#options.isDiskFull()
+    return await causeOf(end, { before, after: this.#options.strainOf(session), cpuSeconds, ranMs, isDiskFull })
   }
 
   /** Whether anything of another session, or a command, ran while this did. */
@@ -287,7 +309,10 @@ export class CommandTable {
       endedAt: null,
     } as const
     const { timeoutMs, maxOutputBytes, stdin } = spec
-    const ofSession = spec.session === undefined ? {} : { session: spec.session }
+    // A step gets it when its turn comes.
+    const own = spec.session === undefined ? { strain: this.#options.strainOf(undefined) } : { session: spec.session }
+    const { cpuSeconds } = spec.limits ?? {}
+    const ofSession = { ...own, ...(cpuSeconds === undefined ? {} : { cpuSeconds }) }
     const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }
     return new CommandRecord({ meta, outputBytes: 0, fileBytes: 0 }, this.#windowOf(channel, 'fresh'))
   }
@@ -310,8 +335,17 @@ export class CommandTable {
   #watchOverdue(record: CommandRecord): void {
     if (this.#isHeld) return
     const graceMs = record.session === undefined ? OVERDUE_MS : STEP_OVERDUE_MS
-    const waitMs = Math.max(0, record.deadlineMs + graceMs - this.#options.clock.now())
-    this.#overdue.set(record.id, setTimeout(() => this.#options.onOverdue(record.id), waitMs).unref())
+    // One that ended while we were away is told of when the guest is back: it gets the grace from now on.
+    const waitMs = Math.max(0, record.deadlineMs - this.#options.clock.now()) + graceMs
+    this.#overdue.set(record.id, setTimeout(() => this.#giveUp(record), waitMs).unref())
+  }
+
+  /** Its sandbox ends now; whoever waits for it hears why. */
+  #giveUp(record: CommandRecord): void {
+    record.lost(this.#options.clock.now(), 'overdue')
+    this.#save(record)
+    this.#retire(record)
+    this.#options.onOverdue(record.id)
   }
 
   #clearOverdue(id: string): void {

@@ -28,6 +28,8 @@ describe('a link to a hostile guest', () => {
       failpoint: async () => {},
       onOverdue: () => {},
       usageOf: async () => null,
+      strainOf: () => null,
+      isDiskFull: async () => false,
     })
     await link.listen()
   })

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
@@ -29,6 +30,7 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
       exitCode: 3,
       signal: null,
       timedOut: false,
+      cause: 'exit',
       truncated: false,
       outputBytes: 8,
       startedAt: expect.any(Number),
@@ -303,10 +305,29 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
 })
 
 describe.skipIf(!isRoot)('deadlines from outside', () => {
-  it('reports a command that outlives its timeout by far', async () => {
+  it('hears first what ended in time while nobody listened, however long that was', async () => {
     const guest = await RealGuest.start()
     try {
-      const spec = guest.spec(['sleep', '30'], { timeoutMs: 60_000 })
+      // It leaves a file while it lives, and holds it: whoever can lock it knows that it has ended.
+      const spec = guest.spec(['/bin/sh', '-c', 'exec flock alive sleep 60'], { timeoutMs: 300 })
+      await guest.link.run(spec)
+      await guest.link.close()
+      const hasEnded = () => spawnSync('flock', ['--nonblock', join(guest.work, 'alive'), 'true']).status === 0
+      await waitFor(() => (existsSync(join(guest.work, 'alive')) && hasEnded() ? true : undefined), soon())
+      guest.link = guest.newLink({ clock: { now: () => Date.now() + 120_000 } })
+      await guest.link.listen()
+      expect(await guest.link.wait(spec.id)).toMatchObject({ state: 'exited', signal: 'SIGKILL', timedOut: true })
+      expect(guest.overdue).toEqual([])
+    } finally {
+      await guest.stop()
+    }
+  })
+
+  it('reports a command that outlives its timeout by far, which is lost for that', async () => {
+    const guest = await RealGuest.start()
+    try {
+      // It ends with its guest.
+      const spec = guest.spec(['cat'], { timeoutMs: 60_000, stdin: 'open' })
       await guest.link.run(spec)
       await guest.link.close()
       const late = { now: () => Date.now() + 120_000 }
@@ -314,9 +335,8 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
       await guest.link.listen()
       await waitFor(() => (guest.overdue.length > 0 ? true : undefined), soon())
       expect(guest.overdue).toEqual([spec.id])
-      await guest.link.waitForGuest(AbortSignal.timeout(5000))
-      await guest.link.signal(spec.id, 'SIGKILL')
-      await guest.link.wait(spec.id)
+      const given = { state: 'lost', exitCode: null, timedOut: true, cause: 'timeout' }
+      expect(await guest.link.wait(spec.id)).toMatchObject(given)
     } finally {
       await guest.stop()
     }

@@ -18,6 +18,7 @@ import type { Clock, Log } from '@airlock/std'
 import type { CommandRecord } from './command-record.ts'
 import { CommandTable } from './command-table.ts'
 import { ANSWER_MS, withinDeadline } from './deadline.ts'
+import type { Strain } from './end-cause.ts'
 import { Download, type FileTransfer, Upload } from './file-transfer.ts'
 import { type ChannelMessage, type DataFrame, GuestConnection, type Op } from './guest-connection.ts'
 import { Notice } from './notice.ts'
@@ -40,6 +41,10 @@ export interface GuestLinkOptions {
   onOverdue(commandId: string): void
   /** What the group of a session has used, read outside; null where it cannot be told. */
   usageOf(session: string): Promise<GroupUsage | null>
+  /** What user code has run into so far; cheap, read outside; null where it cannot be told. */
+  strainOf(session: string | undefined): Strain | null
+  /** Whether something that user code writes to has no room left, looked at outside. */
+  isDiskFull(): Promise<boolean>
 }
 
 /**
@@ -68,6 +73,8 @@ export class GuestLink {
       ...options,
       onOverdue: (id) => options.onOverdue(id),
       usageOf: (session) => options.usageOf(session),
+      strainOf: (session) => options.strainOf(session),
+      isDiskFull: () => options.isDiskFull(),
       put: (data) => this.#attached?.sendData(data),
       acknowledge: (channel, offset) => this.#attached?.send({ type: 'ack', channel, offset }),
       forget: (channel) => this.#forget(channel),

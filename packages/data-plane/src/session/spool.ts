@@ -6,6 +6,7 @@ import { commandId, nodeCommand, sessionId, stepId } from '@airlock/contract'
 import { STREAM } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import { z } from 'zod'
+import { strain } from './end-cause.ts'
 import { Journal } from './journal.ts'
 
 /** What the group of a session has used so far. */
@@ -30,6 +31,10 @@ const commandMeta = z.strictObject({
   /** Of a step only: whose it is, and what its session had used when its turn came. */
   session: sessionId.optional(),
   before: groupUsage.nullable().optional(),
+  /** What its sandbox had run into when it began; absent of those from before. */
+  strain: strain.nullable().optional(),
+  /** Processor time of each of its processes, where the caller set one. */
+  cpuSeconds: z.int().optional(),
 })
 export type CommandMeta = z.infer<typeof commandMeta>
 

@@ -122,8 +122,10 @@ export class Command {
     this.#cancelTimeout()
     const durationMs = Number(process.hrtime.bigint() - this.#began) / 1e6
     this.#stdin?.destroy()
+    const forksRefused = exitCode === 0 ? 0 : this.#groups.refusedForks(this.spec.id)
     this.#groups.release(this.spec.id)
-    this.#output.end({ exitCode, signal, timedOut: this.#timedOut, durationMs })
+    const refused = forksRefused === 0 ? {} : { forksRefused }
+    this.#output.end({ exitCode, signal, timedOut: this.#timedOut, durationMs, ...refused })
     this.#awaitRest()
     this.#closeWhenDone()
   }

@@ -160,7 +160,8 @@ export class Commands {
   #spawn(spec: GuestCommandSpec, [stdout, stderr, stdin]: readonly PipeEnds[]): StartedProcess {
     if (!stdout || !stderr) throw new GuestFailure('internal', 'a command needs two outputs')
     const stdio = [stdin?.theirs ?? 'ignore', stdout.theirs, stderr.theirs] as const
-    const child = this.#launcher.launch({ group: spec.id, argv: spec.argv, cwd: spec.cwd, env: spec.env, stdio })
+    const { id: group, argv, cwd, env, limits } = spec
+    const child = this.#launcher.launch({ group, argv, cwd, env, stdio, limits })
     const pid = child.pid
     if (pid === undefined) throw new GuestFailure('internal', 'no process could be started')
     return { spec, child, pid, stdin: stdin?.ours, stdout: stdout.ours, stderr: stderr.ours }

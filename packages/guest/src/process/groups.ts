@@ -16,6 +16,8 @@ export interface LaunchGroups {
   kill(name: string, leader: number): Promise<void>
   /** Waits until nothing is left in a group that was killed, and lets it be entered again. False when something will not go. */
   reset(name: string): Promise<boolean>
+  /** How many forks the kernel refused in it, as far as it counts them there, and not since we ended it. */
+  refusedForks(name: string): number
   /** Removes the group, now or when its last process has gone. */
   release(name: string): void
 }
@@ -25,6 +27,8 @@ export class CommandGroups implements LaunchGroups {
   readonly #groups: GuestGroups
   /** Groups whose command ended while something of it still runs. */
   readonly #leftover = new Set<string>()
+  /** Groups that may not fork because we said so. */
+  readonly #barred = new Set<string>()
   #sweep: NodeJS.Timeout | undefined
 
   constructor(groups: GuestGroups) {
@@ -51,17 +55,26 @@ export class CommandGroups implements LaunchGroups {
     for (let round = 0; round < KILL_ROUNDS && this.#pids(name).length > 0; round++)
       await new Promise((resolve) => setTimeout(resolve, KILL_PAUSE_MS))
     if (this.#groups.kill === 'pids.max') this.#write(name, 'pids.max', 'max')
+    this.#barred.delete(name)
     return this.#pids(name).length === 0
+  }
+
+  refusedForks(name: string): number {
+    if (this.#barred.has(name)) return 0
+    const [, count = '0'] = /^max (\d+)$/m.exec(this.#read(name, 'pids.events') ?? '') ?? []
+    return Number(count)
   }
 
   /** Removes the group, now or when its last process has gone. */
   release(name: string): void {
+    this.#barred.delete(name)
     if (this.#remove(name)) return
     this.#leftover.add(name)
     this.#sweep ??= setInterval(() => this.#removeLeftover(), SWEEP_MS).unref()
   }
 
   async #killEach(name: string): Promise<void> {
+    this.#barred.add(name)
     this.#write(name, 'pids.max', '0')
     for (let round = 0; round < KILL_ROUNDS; round++) {
       const pids = this.#pids(name)
@@ -72,12 +85,17 @@ export class CommandGroups implements LaunchGroups {
   }
 
   #pids(name: string): readonly number[] {
+    const text = this.#read(name, 'cgroup.procs') ?? ''
+    // 0 is a process of another namespace, 1 is the reaper: neither is ever a command's.
+    return text.split('\n').flatMap((line) => (Number(line) > 1 ? [Number(line)] : []))
+  }
+
+  /** Undefined when the group is gone, or this kernel has no such file. */
+  #read(name: string, file: string): string | undefined {
     try {
-      const text = readFileSync(join(this.#path(name), 'cgroup.procs'), 'utf8')
-      // 0 is a process of another namespace, 1 is the reaper: neither is ever a command's.
-      return text.split('\n').flatMap((line) => (Number(line) > 1 ? [Number(line)] : []))
+      return readFileSync(join(this.#path(name), file), 'utf8')
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return []
+      if (errnoOf(error) === 'ENOENT') return undefined
       throw error
     }
   }

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import type { AgentBoot, GuestBoot, GuestPrograms } from '@airlock/contract/guest'
+import type { AgentBoot, GuestBoot, GuestProcessLimits, GuestPrograms } from '@airlock/contract/guest'
 import { GuestFailure } from '../failure.ts'
 import { CommandGroups, type LaunchGroups } from './groups.ts'
 import { programsOf } from './programs.ts'
@@ -13,6 +13,7 @@ export interface Launch {
   readonly env: Readonly<Record<string, string>>
   /** Beyond the usual three, more that the process keeps. */
   readonly stdio: readonly [Stdio, Stdio, Stdio, ...Stdio[]]
+  readonly limits?: GuestProcessLimits | undefined
 }
 type Stdio = number | 'ignore' | 'pipe'
 
@@ -43,7 +44,7 @@ export class Launcher {
     const env = Object.entries(launch.env).map(([name, value]) => `${name}=${value}`)
     const [shell = '', ...before] = this.programs.sh
     const enter = [...this.programs.env, '-i', '-C', launch.cwd, '--', ...env, ...this.#plainName(launch.argv)]
-    const child = spawn(shell, [...before, '-c', this.#script(launch.group), 'sh', ...this.#drop, ...enter], {
+    const child = spawn(shell, [...before, '-c', this.#script(launch), 'sh', ...this.#drop, ...enter], {
       stdio: [...launch.stdio],
       env: {},
       cwd: '/',
@@ -56,16 +57,26 @@ export class Launcher {
     return child
   }
 
-  /** Fails closed: who cannot enter a group does not become user code. */
-  #script(group: string): string {
+  /** Fails closed: who cannot enter a group, or is not held to its limits, does not become user code. */
+  #script({ group, limits = {} }: Launch): string {
     const files = [...this.#join, this.groups.joinFile(group)]
-    return [...files.map((file) => `echo 0 > ${quote(file)} || exit 125`), 'exec "$@"'].join('\n')
+    const steps = [...files.map((file) => `echo 0 > ${quote(file)}`), ...limitSteps(limits)]
+    return [...steps.map((step) => `${step} || exit 125`), 'exec "$@"'].join('\n')
   }
 
   /** `env` would take a program whose name contains "=" for a variable. */
   #plainName(argv: readonly string[]): readonly string[] {
     return argv[0]?.includes('=') ? [...this.programs.sh, '-c', 'exec "$0" "$@"', ...argv] : argv
   }
+}
+
+/** Nobody raises them again: user code has no right to, and neither has the guest. */
+function limitSteps({ openFiles, cpuSeconds }: GuestProcessLimits): readonly string[] {
+  return [
+    ...(openFiles === undefined ? [] : [`ulimit -n ${openFiles}`]),
+    // At the soft limit SIGXCPU, which a program may catch; at the hard one SIGKILL.
+    ...(cpuSeconds === undefined ? [] : [`ulimit -S -t ${cpuSeconds}`, `ulimit -H -t ${cpuSeconds + 1}`]),
+  ]
 }
 
 function quote(text: string): string {

@@ -46,6 +46,11 @@ export class ProcessSessions implements LaunchGroups {
     return this.#members(leader).length === 0
   }
 
+  /** Nobody counts them here. */
+  refusedForks(): number {
+    return 0
+  }
+
   release(name: string): void {
     this.#leaders.delete(name)
     if (!this.#endsStrays) return

@@ -1,3 +1,4 @@
+import type { GuestProcessLimits } from '@airlock/contract/guest'
 import { Duplex } from 'node:stream'
 import type { Launcher } from '../process/launch.ts'
 import { signalProcess } from '../process/groups.ts'
@@ -18,12 +19,13 @@ export interface InterpreterStart {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
+  readonly limits?: GuestProcessLimits | undefined
 }
 
 export interface InterpreterEvents {
   message(message: DriverMessage): void
   /** It has exited, everything it said has been heard, and its whole group is empty. */
-  died(how: string): void
+  died(how: string, signal: string | null): void
 }
 
 /** One process of a driver, from its start to its death. */
@@ -37,6 +39,7 @@ export class Interpreter {
   readonly #ready = Promise.withResolvers<string>()
   readonly #died = Promise.withResolvers<string>()
   #why: string | undefined
+  #signal: string | null = null
   #killed: Promise<void> = Promise.resolve()
 
   constructor(launcher: Launcher, start: InterpreterStart, events: InterpreterEvents) {
@@ -57,6 +60,7 @@ export class Interpreter {
     // Mostly it is about to exit, which says more.
     channel.on('end', () => setTimeout(() => this.#give('it closed its channel'), LAST_WORDS_MS))
     child.once('exit', (code, signal) => {
+      this.#signal = signal
       this.#why ??= signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`
       void this.#bury(closed)
     })
@@ -64,7 +68,7 @@ export class Interpreter {
     this.#ready.promise.catch(() => undefined)
     void this.#died.promise.then((how) => {
       this.#ready.reject(new GuestFailure('runtime_crashed', `the interpreter did not start: ${how}`))
-      events.died(how)
+      events.died(how, this.#signal)
     })
   }
 

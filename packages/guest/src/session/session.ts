@@ -10,7 +10,7 @@ import { OutputPairs } from '../process/output-pairs.ts'
 import type { DriverError, DriverMessage, Kernel, KernelPlaces } from './driver.ts'
 import { Interpreter } from './interpreter.ts'
 import type { Step, StepOutcome } from './step.ts'
-import { crashed, type Ending, errorOf, interrupted, type Turn } from './turn.ts'
+import { crashed, type Ending, errorOf, interrupted, signalOf, type Turn } from './turn.ts'
 
 /** Steps that wait for their turn. */
 export const WAITING_LIMIT = 32
@@ -148,7 +148,8 @@ export class Session {
     try {
       outcome = await this.#run(turn)
     } catch (error) {
-      outcome = { error: crashed(toGuestError(error).message), timedOut: turn.cause === 'timeout', restarted: false }
+      const timedOut = turn.cause === 'timeout'
+      outcome = { error: crashed(toGuestError(error).message), timedOut, signal: null, restarted: false }
     }
     this.#turn = undefined
     await step.end(outcome, this.#pairs)
@@ -177,7 +178,7 @@ export class Session {
     interpreter.send(this.#parts.kernel.encodeStep({ type: 'step', nonce, code, env, stdin, ...step.outputs }))
     step.listen()
     // It says nothing any more when it died meanwhile.
-    if (this.#interpreter !== interpreter) return { kind: 'died', how: 'it ended as the step began' }
+    if (this.#interpreter !== interpreter) return { kind: 'died', how: 'it ended as the step began', signal: null }
     return await over.promise
   }
 
@@ -185,14 +186,15 @@ export class Session {
   async #judge(turn: Turn, ending: Ending, wasRestarted: boolean): Promise<StepOutcome> {
     const error = errorOf(turn, ending)
     const timedOut = turn.cause === 'timeout'
+    const signal = error ? signalOf(turn, ending) : null
     const isGone = this.#interpreter !== turn.interpreter
-    if (!isGone || this.#isClosed) return { error, timedOut, restarted: wasRestarted }
+    if (!isGone || this.#isClosed) return { error, timedOut, signal, restarted: wasRestarted }
     const isBack = await this.#start().then(
       () => true,
       // Later steps are told: the session is broken.
       () => false,
     )
-    return { error, timedOut, restarted: isBack }
+    return { error, timedOut, signal, restarted: isBack }
   }
 
   #onTimeout(turn: Turn): void {
@@ -227,13 +229,13 @@ export class Session {
 
   async #launch(): Promise<Interpreter> {
     const { launcher, kernel, places } = this.#parts
-    const { id, cwd, env } = this.spec
-    const start = { group: id, argv: kernel.argv(places), cwd, env: { ...launcher.env, ...kernel.env, ...env } }
+    const { id, cwd, env, limits } = this.spec
+    const start = { group: id, argv: kernel.argv(places), cwd, env: { ...launcher.env, ...kernel.env, ...env }, limits }
     try {
       await this.#ending
       const interpreter: Interpreter = new Interpreter(launcher, start, {
         message: (message) => this.#onMessage(message),
-        died: (how) => this.#onDeath(interpreter, how),
+        died: (how, signal) => this.#onDeath(interpreter, { kind: 'died', how, signal }),
       })
       const version = await interpreter.ready()
       if (this.#version !== '') this.#restarts++
@@ -253,10 +255,10 @@ export class Session {
     else turn.over.resolve({ kind: 'done', status: message.status })
   }
 
-  #onDeath(interpreter: Interpreter, how: string): void {
+  #onDeath(interpreter: Interpreter, ending: Ending): void {
     const isUnexpected = this.#interpreter === interpreter
     if (isUnexpected) this.#interpreter = undefined
-    if (this.#turn?.interpreter === interpreter) this.#turn.over.resolve({ kind: 'died', how })
+    if (this.#turn?.interpreter === interpreter) this.#turn.over.resolve(ending)
     else if (isUnexpected && !this.#isClosed) {
       this.#owesRestarted = true
       // A failure is told to the step that needs it.
@@ -273,7 +275,7 @@ export class Session {
   }
 
   async #endUnrun(step: Step, error: DriverError): Promise<void> {
-    await step.end({ error, timedOut: false, restarted: false }, this.#pairs)
+    await step.end({ error, timedOut: false, signal: 'SIGINT', restarted: false }, this.#pairs)
   }
 }
 

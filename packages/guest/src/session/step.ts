@@ -7,9 +7,14 @@ import type { OutputPairs } from '../process/output-pairs.ts'
 import type { DriverError, DriverRichLine } from './driver.ts'
 import { RichOutput } from './rich-output.ts'
 
+/** Whoever is done by then is heard at its end, and needs no readers. */
+const SHORT_MS = 2
+
 export interface StepOutcome {
   readonly error: DriverError | undefined
   readonly timedOut: boolean
+  /** Of a step that failed: what ended its interpreter, or it. */
+  readonly signal: string | null
   readonly restarted: boolean
 }
 
@@ -23,6 +28,7 @@ export class Step {
   #room = Promise.withResolvers<void>()
   #pair: OutputPair | undefined
   #error: DriverError | undefined
+  #hearing: NodeJS.Timeout | undefined
 
   constructor(spec: GuestStepSpec, outbox: Outbox) {
     this.spec = spec
@@ -62,9 +68,12 @@ export class Step {
     this.#pair = pair
   }
 
-  /** Its code has been sent: what it says is heard from now on. */
+  /** Its code has been sent: what it says is heard as it comes, soon. */
   listen(): void {
-    this.#pair?.listen()
+    this.#hearing = setTimeout(() => {
+      this.#hearing = undefined
+      if (!this.#output.isPaused) this.#pair?.listen()
+    }, SHORT_MS)
   }
 
   /** Text that was written before comes before. */
@@ -80,8 +89,9 @@ export class Step {
   /** Says how it ended at once, and closes with what was written before. Resolves when the host has most of it. */
   async end(outcome: StepOutcome, pairs: OutputPairs): Promise<void> {
     const durationMs = Number(process.hrtime.bigint() - this.#began) / 1e6
-    const { error, timedOut, restarted } = outcome
-    this.#output.end({ exitCode: error ? 1 : 0, signal: null, timedOut, durationMs, restarted })
+    const { error, timedOut, signal, restarted } = outcome
+    clearTimeout(this.#hearing)
+    this.#output.end({ exitCode: error ? 1 : 0, signal, timedOut, durationMs, restarted })
     try {
       await this.#drain(pairs)
     } finally {
@@ -107,6 +117,7 @@ export class Step {
   }
 
   #resume(): void {
+    if (this.#hearing === undefined) this.#pair?.listen()
     this.#pair?.resume()
     this.#room.resolve()
   }

@@ -15,11 +15,17 @@ export interface Turn {
 
 export type Ending =
   | { readonly kind: 'done'; readonly status: 'completed' | 'failed' }
-  | { readonly kind: 'died'; readonly how: string }
+  | { readonly kind: 'died'; readonly how: string; readonly signal: string | null }
 
 /** Undefined when it completed. */
 export function errorOf(turn: Turn, ending: Ending): DriverError | undefined {
   return ending.kind === 'done' ? errorOfCode(turn, ending.status) : errorOfDeath(turn, ending.how)
+}
+
+/** By which signal it ended: that of its interpreter, or the one that somebody asked for. */
+export function signalOf({ cause }: Turn, ending: Ending): string | null {
+  if (cause !== undefined && cause !== 'timeout') return 'SIGINT'
+  return ending.kind === 'died' ? ending.signal : null
 }
 
 export function interrupted(message: string): DriverError {

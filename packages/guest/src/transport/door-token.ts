@@ -1,4 +1,4 @@
-import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import type { User } from '../as-user.ts'
@@ -28,6 +28,8 @@ export class DoorToken {
   constructor(dir: string, user: User) {
     this.#dir = dir
     this.#user = user
+    // A runtime may have made it for everybody to write to.
+    chmodSync(dir, 0o755)
   }
 
   /** In place of the one before. Whoever reads the file sees one of them, whole. */

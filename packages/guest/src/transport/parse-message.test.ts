@@ -21,6 +21,7 @@ const good: readonly HostMessage[] = [
   { type: 'cancel', channel: 1 },
   { type: 'request', id: 1, request: { op: 'ping' } },
   { type: 'request', id: 1, request: { op: 'run', command } },
+  { type: 'request', id: 1, request: { op: 'run', command: { ...command, limits: { openFiles: 64, cpuSeconds: 1 } } } },
   { type: 'request', id: 1, request: { op: 'signal', channel: 1, signal: 'SIGTERM' } },
   { type: 'request', id: 1, request: { op: 'forget', channel: 1 } },
   { type: 'request', id: 1, request: { op: 'file.read', path: 'x', channel: 1 } },
@@ -54,6 +55,10 @@ describe('a message of the host', () => {
     run({ env: { A: 'b\0' } }),
     run({ channel: 0 }),
     run({ timeoutMs: -1 }),
+    run({ limits: { openFiles: '64; reboot' } }),
+    run({ limits: { openFiles: 0 } }),
+    run({ limits: { cpuSeconds: 1.5 } }),
+    run({ limits: { memory: 1 } }),
   ])('is refused with the id of its request when it does not fit: %j', (message) => {
     expect(parseHostMessage(message)).toEqual({ kind: 'invalid', requestId: 7 })
   })

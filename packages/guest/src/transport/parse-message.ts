@@ -50,6 +50,10 @@ const COMMAND: Shape = {
 
 const SESSION: Shape = { id: isId, runtime: isOneOf('python', 'node', 'bash'), cwd: isText, env: isEnv }
 
+/** What may be absent of a command or a session. */
+const LIMITS: Shape = { openFiles: isBound, cpuSeconds: isBound }
+const LIMITED: Shape = { limits: (value) => isRecord(value) && fits(value, {}, LIMITS) }
+
 const STEP: Shape = {
   id: isId,
   channel: isChannel,
@@ -64,10 +68,10 @@ const STEP: Shape = {
 const REQUESTS = {
   ping: {},
   token: { token: isText, lifeMs: isCount },
-  run: { command: (value) => isRecord(value) && fits(value, COMMAND) },
+  run: { command: (value) => isRecord(value) && fits(value, COMMAND, LIMITED) },
   signal: { channel: isChannel, signal: isText },
   forget: { channel: isChannel },
-  'session.open': { session: (value) => isRecord(value) && fits(value, SESSION) },
+  'session.open': { session: (value) => isRecord(value) && fits(value, SESSION, LIMITED) },
   'session.list': {},
   'session.interrupt': { session: isId },
   'session.restart': { session: isId },
@@ -101,12 +105,19 @@ function isOp(value: unknown): value is GuestRequest['op'] {
   return typeof value === 'string' && Object.hasOwn(REQUESTS, value)
 }
 
-function fits(fields: Readonly<Record<string, unknown>>, shape: Shape): boolean {
-  const names = Object.keys(shape)
+function fits(fields: Readonly<Record<string, unknown>>, shape: Shape, optional: Shape = {}): boolean {
   return (
-    Object.keys(fields).length === names.length &&
-    names.every((name) => Object.hasOwn(fields, name) && shape[name]?.(fields[name]))
+    Object.keys(shape).every((name) => Object.hasOwn(fields, name)) &&
+    Object.entries(fields).every(([name, value]) => checkOf(name, shape, optional)?.(value) ?? false)
   )
+}
+
+function checkOf(name: string, ...shapes: readonly Shape[]): Check | undefined {
+  return shapes.find((shape) => Object.hasOwn(shape, name))?.[name]
+}
+
+function isBound(value: unknown): boolean {
+  return isCount(value) && value > 0
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,4 +1,12 @@
-import { AirlockError, command, runCommandBody, runStepBody, sandboxId, type Command } from '@airlock/contract'
+import {
+  AirlockError,
+  command,
+  runCommandBody,
+  runStepBody,
+  sandboxId,
+  type Command,
+  type EndCause,
+} from '@airlock/contract'
 import { z } from 'zod'
 import { follow } from '../follow.ts'
 import type { RouteRequest } from '../routes.ts'
@@ -23,6 +31,7 @@ export const COMMAND_TOOLS: readonly Tool[] = [
       env: body.env,
       stdin: runStepBody.shape.stdin.describe('What the command reads.'),
       timeoutMs: body.timeoutMs,
+      cpuTimeMs: body.cpuTimeMs,
     }),
     output: z.object({
       ...command.pick({
@@ -31,6 +40,7 @@ export const COMMAND_TOOLS: readonly Tool[] = [
         exitCode: true,
         signal: true,
         timedOut: true,
+        cause: true,
         truncated: true,
         outputBytes: true,
         durationMs: true,
@@ -75,9 +85,23 @@ async function runCommand(
   return { ended: known.ended, output }
 }
 
+/** Where an exit code says little, and what would help. */
+const CAUSES: Partial<Record<EndCause, string>> = {
+  timeout: 'killed: it took too long; more time is timeoutMs',
+  cpu_time: 'killed: it used up its processor time',
+  out_of_memory: 'failed: out of memory; more is limits.memoryBytes of a new sandbox',
+  pids_exhausted: 'failed: too many processes; more is limits.pids of a new sandbox',
+  disk_full: 'failed: no space left; remove files, or more is limits.diskBytes of a new sandbox',
+  forbidden_call: 'killed: it made a system call that no sandbox may make',
+  killed_by_policy: 'killed: its sandbox was ended by an order or a rule',
+  sandbox_ended: 'lost: its sandbox ended before it',
+}
+
 function describeEnd(ended: Command): string {
   const cut = ended.truncated ? ' Output past the limit was dropped.' : ''
-  if (ended.timedOut) return `[killed: it took too long.${cut}]`
+  const why = ended.cause === null ? undefined : CAUSES[ended.cause]
+  const code = ended.exitCode === null ? '' : ` (exit code ${ended.exitCode})`
+  if (why !== undefined) return `[${why}${code}.${cut}]`
   if (ended.signal !== null) return `[ended by ${ended.signal}.${cut}]`
   if (ended.state === 'lost') return `[lost: nobody knows how it ended.${cut}]`
   return `[exit code ${ended.exitCode}.${cut}]`

@@ -13,6 +13,7 @@ export function sandboxHandlers(core: Core) {
     },
     getSandbox: async ({ caller, params }) => json(await core.getSandbox(caller, params.id)),
     connectSandbox: async ({ caller, params, body }) => json(await core.connectSandbox(caller, params.id, body)),
+    changeLimits: async ({ caller, params, body }) => json(await core.changeLimits(caller, params.id, body)),
     extendSandbox: async ({ caller, params, body }) => json(await core.extendSandbox(caller, params.id, body.ttlMs)),
     pauseSandbox: async ({ caller, params }) => json(await core.pauseSandbox(caller, params.id)),
     resumeSandbox: async ({ caller, params }) => json(await core.resumeSandbox(caller, params.id)),

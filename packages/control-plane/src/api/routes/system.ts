@@ -1,11 +1,12 @@
 import { AirlockError } from '@airlock/contract'
+import type { MetricFeed } from '../../monitor/metrics.ts'
 import type { Core } from '../../orchestration/core.ts'
 import { json, type Handlers } from '../call.ts'
 import { docsPage } from '../docs.ts'
 import type { Metrics } from '../metrics.ts'
 import { openapiDocument } from '../openapi.ts'
 
-export function systemHandlers(core: Core, metrics: Metrics) {
+export function systemHandlers(core: Core, of: { readonly metrics: Metrics; readonly feed: MetricFeed }) {
   const openapi = openapiDocument()
   const docs = docsPage()
   return {
@@ -19,7 +20,7 @@ export function systemHandlers(core: Core, metrics: Metrics) {
     metrics: async () => ({
       kind: 'text',
       type: 'text/plain; version=0.0.4; charset=utf-8',
-      text: metrics.render(await core.counts()),
+      text: of.metrics.render(await core.counts(), of.feed.overview()),
     }),
     openapi: async () => json(openapi),
     docs: async () => ({ kind: 'text', type: 'text/html; charset=utf-8', ...docs }),

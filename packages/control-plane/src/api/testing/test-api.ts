@@ -5,10 +5,11 @@ import type { Core } from '../../orchestration/core.ts'
 import type { Who } from '../../orchestration/who.ts'
 import { TestCore } from './test-core.ts'
 import { TEST_EVENTS } from './test-events.ts'
+import { TEST_METRICS } from './test-metrics.ts'
 import { makeTestWho } from './test-who.ts'
 import { createApi } from '../server.ts'
 
-/** For tests only: the real server on a free port of loopback, with one key for each role. */
+/** For tests only: the real server on a port of loopback, a free one unless it is named, with one key for each role. */
 export interface TestApi {
   readonly url: string
   readonly core: TestCore
@@ -20,7 +21,7 @@ export interface TestApi {
 
 export const KEYS = { admin: 'al_admin_1', developer: 'al_developer_1', auditor: 'al_auditor_1' } as const
 
-export async function startTestApi(changes: Partial<Core> = {}): Promise<TestApi> {
+export async function startTestApi(changes: Partial<Core> = {}, port = 0): Promise<TestApi> {
   const core = Object.assign(new TestCore(), changes)
   const notes: NewRecord[] = []
   const logged: string[] = []
@@ -32,13 +33,14 @@ export async function startTestApi(changes: Partial<Core> = {}): Promise<TestApi
     core,
     who,
     events: TEST_EVENTS,
+    metrics: TEST_METRICS,
     authenticator: { authenticate },
     audit,
     log,
     tls: null,
     trustedProxy: false,
   })
-  const url = await api.listen('127.0.0.1', 0)
+  const url = await api.listen('127.0.0.1', port)
   const close = async (): Promise<void> => {
     await api.close()
     await core.dispose()

@@ -88,7 +88,9 @@ export class TestCommand {
     const endedAt = new Date()
     const durationMs = endedAt.getTime() - Date.parse(this.state.startedAt)
     const exitCode = how.signal === null ? how.exitCode : null
-    this.state = { ...this.state, ...how, exitCode, state: 'exited', endedAt: endedAt.toISOString(), durationMs }
+    const cause = how.timedOut ? 'timeout' : how.signal === null ? 'exit' : 'signal'
+    const ended = { ...how, exitCode, cause, endedAt: endedAt.toISOString(), durationMs } as const
+    this.state = { ...this.state, ...ended, state: 'exited' }
     this.#changes.emit('change')
   }
 }
@@ -103,6 +105,7 @@ function newCommand(sandbox: string, argv: readonly string[], cwd: string): Comm
     exitCode: null,
     signal: null,
     timedOut: false,
+    cause: null,
     truncated: false,
     outputBytes: 0,
     startedAt: new Date().toISOString(),

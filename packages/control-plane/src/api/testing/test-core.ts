@@ -19,7 +19,7 @@ import type {
   RunCommandBody,
   RunStepBody,
 } from '@airlock/contract'
-import type { Sandbox, SandboxState, Session, SignalName, SignedHead } from '@airlock/contract'
+import type { Sandbox, SandboxState, Session, SignalName, SignedHead, SomeLimits } from '@airlock/contract'
 import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -37,6 +37,7 @@ import type {
   Page,
   StepRef,
 } from '../../orchestration/core.ts'
+import { changedLimits } from '../../admission/limits.ts'
 import { TestCommand } from './test-command.ts'
 import { TestSessions } from './test-sessions.ts'
 import { TestTemplates } from './test-templates.ts'
@@ -111,6 +112,11 @@ export class TestCore implements Core {
   async extendSandbox(caller: Caller, id: string, ttlMs: number | undefined): Promise<Sandbox> {
     const sandbox = await this.#active(caller, id)
     return this.#change({ ...sandbox, expiresAt: later(ttlMs ?? sandbox.ttlMs) })
+  }
+
+  async changeLimits(caller: Caller, id: string, asked: SomeLimits): Promise<Sandbox> {
+    const sandbox = await this.#active(caller, id)
+    return this.#change({ ...sandbox, limits: changedLimits(sandbox.limits, asked) })
   }
 
   async pauseSandbox(caller: Caller, id: string): Promise<Sandbox> {
@@ -373,7 +379,7 @@ function created(sandbox: Sandbox): CreatedSandbox {
 }
 
 function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
-  const limit = (key: 'memoryBytes' | 'cpus' | 'pids' | 'diskBytes'): number =>
+  const limit = (key: 'memoryBytes' | 'cpus' | 'pids' | 'diskBytes' | 'inodes' | 'openFiles'): number =>
     body.limits[key] ?? DEFAULTS[key].default
   return {
     id,
@@ -391,6 +397,9 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
       cpus: limit('cpus'),
       pids: limit('pids'),
       diskBytes: limit('diskBytes'),
+      inodes: limit('inodes'),
+      openFiles: limit('openFiles'),
+      cpuSeconds: body.limits.cpuSeconds ?? null,
     },
     ttlMs: body.ttlMs,
     idleMs: body.idleMs,

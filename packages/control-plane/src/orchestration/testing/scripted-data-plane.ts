@@ -11,10 +11,12 @@ import {
   freezeRequest,
   type NodeCommand,
   nodeCommandSpec,
+  type NodeSample,
   type NodeSandbox,
   type NodeSession,
   nodeSessionSpec,
   nodeStepSpec,
+  limits,
   nodeToken,
   type NodeStepSpec,
   toAirlockError,
@@ -34,6 +36,23 @@ export const ISOLATION: EffectiveIsolation = {
   uidRange: { first: 1, count: 1 },
   cgroup: 'v1',
   limits: [],
+}
+
+/** A sample of which nothing could be told. */
+export const UNTOLD: Omit<NodeSample, 'id' | 'at'> = {
+  cpuMs: null,
+  throttledMs: null,
+  memoryBytes: null,
+  swapBytes: null,
+  pids: null,
+  diskBytes: null,
+  inodes: null,
+  readBytes: null,
+  writtenBytes: null,
+  oomKills: null,
+  pidsRefused: null,
+  ofLimit: { memory: null, pids: null, disk: null, inodes: null },
+  pressure: null,
 }
 
 interface ScriptedCall {
@@ -191,11 +210,15 @@ export class ScriptedDataPlane {
   #plain(route: string): Script {
     const table: Record<string, Script> = {
       'GET /health': () => this.health(),
-      'GET /usage': () => ({ usages: [...this.cpuMs].map(([id, cpuMs]) => ({ id, cpuMs })) }),
+      'GET /metrics': () => ({
+        samples: [...this.cpuMs].map(([id, cpuMs]) => ({ ...UNTOLD, id, at: Date.now(), cpuMs })),
+        tookMs: 1,
+      }),
       'GET /sandboxes': () => ({ sandboxes: [...this.sandboxes.values()] }),
       'POST /sandboxes': (call) => this.#start(call),
       'PUT /sandboxes/:id/token': (call) => this.#takeToken(call),
       'DELETE /sandboxes/:id': (call) => this.#stop(call),
+      'POST /sandboxes/:id/limits': (call) => this.#changeLimits(call),
       'POST /sandboxes/:id/pause': ({ sandbox }) => this.#set(sandbox, 'paused'),
       'POST /sandboxes/:id/resume': ({ sandbox }) => this.#set(sandbox, 'running'),
       'POST /freeze': (call) => this.#freeze(call),
@@ -215,8 +238,8 @@ export class ScriptedDataPlane {
   #start({ body }: ScriptedCall): unknown {
     const { permit: token } = JSON.parse(body.toString()) as { permit: string }
     const key = createPublicKey(readFileSync(this.#permitKey))
-    const { sandbox: id, tenant, agent } = verifyPermit(token, key, Date.now())
-    this.sandboxes.set(id, { id, tenant, agent, state: 'running', lostReason: null, runningCommands: 0 })
+    const { sandbox: id, tenant, agent, limits } = verifyPermit(token, key, Date.now())
+    this.sandboxes.set(id, { id, tenant, agent, state: 'running', lostReason: null, runningCommands: 0, limits })
     return { id, image: 'scripted', isolation: ISOLATION }
   }
 
@@ -230,6 +253,14 @@ export class ScriptedDataPlane {
     const existed = this.sandboxes.delete(sandbox)
     this.wake()
     return { existed, usage: existed ? { cpuMs: 7, memoryPeakBytes: 4096 } : null }
+  }
+
+  #changeLimits({ sandbox: id, body }: ScriptedCall): unknown {
+    const sandbox = this.sandboxes.get(id)
+    if (!sandbox) throw new AirlockError('sandbox_not_found')
+    const to = limits.parse(JSON.parse(body.toString()))
+    this.sandboxes.set(id, { ...sandbox, limits: to })
+    return to
   }
 
   #set(id: string, state: NodeSandbox['state']): unknown {

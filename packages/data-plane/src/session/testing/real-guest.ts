@@ -71,6 +71,8 @@ export class RealGuest {
       failpoint: async () => {},
       onOverdue: (id) => this.overdue.push(id),
       usageOf: async () => null,
+      strainOf: () => null,
+      isDiskFull: async () => false,
       ...options,
     })
   }

@@ -20,6 +20,7 @@ export interface BundleSpec {
   readonly doors: readonly DoorName[]
   /** For a runtime that joins a group itself. */
   readonly cgroupsPath: string | undefined
+  /** The most that anything inside may ever have; user code is held to its own limit by who starts it. */
   readonly maxOpenFiles: number
 }
 
@@ -55,6 +56,9 @@ const COMPILED_SECCOMP = 'run.oci.seccomp_bpf_data'
 const OOM_SCORE = 500
 
 const MIB = 1024 * 1024
+
+/** Each costs memory of the sandbox, about a kilobyte. */
+const MAX_TMP_INODES = 65_536
 
 /** The stdin of one step in each session. */
 const STEPS_BYTES = (BOUNDS.sessions + 1) * BOUNDS.stdinBytes
@@ -116,6 +120,7 @@ interface Mount {
 function makeMounts(spec: BundleSpec): readonly Mount[] {
   // Memory file systems are memory: together they stay well below the limit, so that filling them is ENOSPC, not OOM.
   const tmpBytes = Math.floor(spec.limits.memoryBytes / 4)
+  const tmpInodes = Math.min(MAX_TMP_INODES, spec.limits.inodes)
   const shmBytes = Math.min(64 * MIB, Math.floor(spec.limits.memoryBytes / 8))
   return [
     ...spec.imageBinds.map((bind) => readOnly(bind)),
@@ -128,7 +133,7 @@ function makeMounts(spec: BundleSpec): readonly Mount[] {
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5', 'max=64'],
     },
     tmpfs('/dev/shm', ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${shmBytes}`, 'nr_inodes=1024']),
-    tmpfs('/tmp', ['nosuid', 'nodev', 'mode=1777', `size=${tmpBytes}`, 'nr_inodes=65536']),
+    tmpfs('/tmp', ['nosuid', 'nodev', 'mode=1777', `size=${tmpBytes}`, `nr_inodes=${tmpInodes}`]),
     tmpfs('/run', ['nosuid', 'nodev', 'noexec', 'mode=755', 'size=1048576', 'nr_inodes=1024']),
     tmpfs(INSIDE.private, ['nosuid', 'nodev', 'noexec', 'mode=700', 'size=4194304', 'nr_inodes=1024']),
     tmpfs(INSIDE.steps, ['nosuid', 'nodev', 'noexec', 'mode=711', `size=${STEPS_BYTES}`, 'nr_inodes=1024']),

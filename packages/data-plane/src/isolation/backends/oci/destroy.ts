@@ -83,25 +83,35 @@ async function loopDeviceGone(disk: string): Promise<void> {
   }
 }
 
-/**
- * The loop device on this disk, if any. Known by the sandbox's id and the name of the file: where the state is a mount of
- * its own, the kernel tells the path from there and not from the root.
- */
+/** The loop device on this disk, if any. */
 export function loopDeviceOf(disk: string): string | undefined {
   if (!existsSync('/sys/block')) return undefined
-  const name = `/${basename(dirname(disk))}/${basename(disk)}`
   return readdirSync('/sys/block')
     .filter((device) => device.startsWith('loop'))
-    .find((device) =>
-      backingFile(device)
-        ?.replace(/ \(deleted\)$/u, '')
-        .endsWith(name),
-    )
+    .find((device) => isBackedBy(`/sys/block/${device}`, disk))
+}
+
+/** Whether the block device `major:minor` is this disk. */
+export function isDiskOf(device: string, disk: string): boolean {
+  return isBackedBy(`/sys/dev/block/${device}`, disk)
+}
+
+/**
+ * Known by the sandbox's id and the name of the file: where the state is a mount of its own, the kernel tells the path from
+ * there and not from the root.
+ */
+function isBackedBy(device: string, disk: string): boolean {
+  const name = `/${basename(dirname(disk))}/${basename(disk)}`
+  return (
+    backingFile(device)
+      ?.replace(/ \(deleted\)$/u, '')
+      .endsWith(name) ?? false
+  )
 }
 
 function backingFile(device: string): string | undefined {
   try {
-    return readFileSync(`/sys/block/${device}/loop/backing_file`, 'utf8').trim()
+    return readFileSync(`${device}/loop/backing_file`, 'utf8').trim()
   } catch (error) {
     if (isSystemError(error, 'ENOENT', 'ENXIO', 'ENODEV')) return undefined
     throw error

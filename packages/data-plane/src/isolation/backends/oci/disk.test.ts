@@ -6,6 +6,7 @@ import { Disks } from './disk.ts'
 import { requireTool, runTool } from './run-tool.ts'
 
 const BYTES = 32 * 1024 * 1024
+const SIZE = { diskBytes: BYTES, inodes: 2048 }
 
 describe('disks', () => {
   let dir = ''
@@ -17,7 +18,7 @@ describe('disks', () => {
   it('are equal byte by byte and whole file systems, formatted or copied', async () => {
     const disks = new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), dir)
     const paths = ['formatted', 'copied', 'copied-again'].map((name) => join(dir, name))
-    for (const path of paths) await disks.make(path, BYTES)
+    for (const path of paths) await disks.make(path, SIZE)
     const [formatted = '', ...copies] = paths
     for (const path of copies) expect(await differsAt(formatted, path)).toBeUndefined()
     for (const path of paths) {
@@ -30,8 +31,8 @@ describe('disks', () => {
 
   it('never take the place of a file that is there', async () => {
     const disks = new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), dir)
-    await disks.make(join(dir, 'first'), BYTES)
-    await expect(disks.make(join(dir, 'first'), BYTES)).rejects.toMatchObject({ code: 'EEXIST' })
+    await disks.make(join(dir, 'first'), SIZE)
+    await expect(disks.make(join(dir, 'first'), SIZE)).rejects.toMatchObject({ code: 'EEXIST' })
   })
 })
 

@@ -1,4 +1,4 @@
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type Limits } from '@airlock/contract'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,9 +9,10 @@ import { runTool } from './run-tool.ts'
 export const DISK_DIRS = { workspace: 'workspace', home: 'home' } as const
 
 const BLOCK = 4096
-const BYTES_PER_INODE = 16_384
-const MIN_INODES = 1024
-const MAX_INODES = 4 * 1024 * 1024
+/** Those that a file system has for itself, with the directories that are on every disk. */
+export const OWN_INODES = 16
+
+export type DiskSize = Pick<Limits, 'diskBytes' | 'inodes'>
 
 /** Sizes whose empty disk is remembered. */
 const MAX_TEMPLATES = 16
@@ -21,7 +22,7 @@ const MAX_TEMPLATES = 16
  * copies of the little that formatting wrote. They share the id of the file system, which nothing looks at.
  */
 export class Disks {
-  readonly #templates = new Map<number, DiskTemplate | 'unknown'>()
+  readonly #templates = new Map<string, DiskTemplate | 'unknown'>()
   readonly #mkfs: string
   /** What is on every new disk. */
   readonly #tree: string
@@ -36,30 +37,31 @@ export class Disks {
   }
 
   /** The directories on it belong to the host's root; the launcher gives them to the sandbox's user. */
-  async make(path: string, bytes: number): Promise<void> {
-    const known = this.#templates.get(bytes)
+  async make(path: string, size: DiskSize): Promise<void> {
+    const key = `${size.diskBytes} ${size.inodes}`
+    const known = this.#templates.get(key)
     if (known !== undefined && known !== 'unknown') return writeTemplate(path, known)
-    await this.#format(path, bytes)
+    await this.#format(path, size)
     // Those that are made at the same time are formatted too: only one is read.
-    if (known === undefined) await this.#remember(path, bytes)
+    if (known === undefined) await this.#remember(path, key)
   }
 
-  async #remember(path: string, bytes: number): Promise<void> {
+  async #remember(path: string, key: string): Promise<void> {
     const [oldest] = this.#templates.keys()
     if (this.#templates.size >= MAX_TEMPLATES && oldest !== undefined) this.#templates.delete(oldest)
-    this.#templates.set(bytes, 'unknown')
+    this.#templates.set(key, 'unknown')
     const template = await readTemplate(path)
-    if (template) this.#templates.set(bytes, template)
+    if (template) this.#templates.set(key, template)
   }
 
-  async #format(path: string, bytes: number): Promise<void> {
+  async #format(path: string, size: DiskSize): Promise<void> {
     const file = await open(path, 'wx', 0o600)
     try {
-      await file.truncate(Math.floor(bytes / BLOCK) * BLOCK)
+      await file.truncate(wholeBlocks(size.diskBytes))
     } finally {
       await file.close()
     }
-    const inodes = Math.min(MAX_INODES, Math.max(MIN_INODES, Math.floor(bytes / BYTES_PER_INODE)))
+    const inodes = size.inodes + OWN_INODES
     // No journal: a disk does not outlive a crash of the host. The file is zero, so nothing needs to be wiped.
     const format = ['-q', '-F', '-b', String(BLOCK), '-m', '0', '-N', String(inodes)]
     const features = ['-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
@@ -67,4 +69,8 @@ export class Disks {
     if (result.exitCode !== 0)
       throw new AirlockError('start_failed', 'The disk of the sandbox could not be made.', { cause: result.stderr })
   }
+}
+
+export function wholeBlocks(bytes: number): number {
+  return Math.floor(bytes / BLOCK) * BLOCK
 }

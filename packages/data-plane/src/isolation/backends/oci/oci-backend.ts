@@ -1,37 +1,46 @@
 import {
   AirlockError,
+  DEFAULTS,
   effectiveIsolation,
   isAirlockError,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
+  type NodeSample,
 } from '@airlock/contract'
-import { INSIDE, type GuestBoot, type GuestGroups, type GuestPrograms } from '@airlock/contract/guest'
+import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { deadline, waitFor, type Log } from '@airlock/std'
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   STRICT_DIFFERENCES,
   type Capabilities,
   type GroupUsage,
   type IsolationBackend,
+  type LimitChange,
   type RunningSandbox,
   type SandboxSpec,
   type SandboxStats,
   type StartedSandbox,
+  type Strain,
 } from '../../backend.ts'
+import { makeBoot } from './boot.ts'
 import { initArgs, makeBundle, USER } from './bundle.ts'
 import { destroySandbox } from './destroy.ts'
 import { Disks } from './disk.ts'
+import { canGrowDisks } from './grow-disk.ts'
 import { findGroups } from './groups/find-groups.ts'
 import { grantBinds, OciHostPaths } from './grants/grants.ts'
-import { GUEST_LIMITS, type GroupEntry, type Groups } from './groups/groups.ts'
+import type { GroupEntry, Groups } from './groups/groups.ts'
 import type { Image } from './images/image.ts'
 import { ImageStore } from './images/image-store.ts'
 import { makeProgram, type Program } from './images/program.ts'
 import { runLaunch, writeLaunch, type Launch } from './launch.ts'
+import { assertOpenFiles, changeLimits, groupLimits, settleLimits } from './limits.ts'
 import { isInit, isSentry, measureIsolation } from './measure.ts'
+import { Meters } from './meters.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
 import { throwOnMissingCapabilities } from './rights.ts'
@@ -82,7 +91,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     images: new ImageStore(options),
     ours: await makeProgram(options.stateDir, program.node),
     disks: new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), options.stateDir),
-    maxOpenFiles: Math.min(4096, maxOpenFiles()),
+    maxOpenFiles: Math.min(DEFAULTS.openFiles.max, maxOpenFiles()),
     mapsOwners: (await tryIdMappedMount()).works,
   })
 }
@@ -98,6 +107,8 @@ const TOOLS = [
 const UNIFIED_BESIDE_V1 = '/sys/fs/cgroup/unified'
 const START_LIMIT_MS = 30_000
 const FREEZE_LIMIT_MS = 5_000
+/** How long sampling may keep everything else waiting. */
+const TURN_MS = 1
 
 interface Parts {
   readonly tiers: { readonly standard: Tier; readonly strict?: Tier }
@@ -116,9 +127,6 @@ interface Tier {
   readonly runtime: Runtime
   readonly seccomp: OciSeccomp
 }
-
-/** What the kernel of gVisor may use itself, beside the guest: its own memory, and a thread or more for each one inside. */
-const SENTRY_LIMITS = { memoryBytes: 128 * 1024 * 1024, pids: 256 } as const
 
 /** One start under way. */
 interface Start {
@@ -139,6 +147,11 @@ export class OciBackend implements IsolationBackend {
   readonly #parts: Parts
   /** What crun made of our profile for the first sandbox, in base64. */
   #compiledSeccomp: string | undefined
+  /** It was measured once, and every sandbox is looked at twice a second. */
+  readonly #isolations = new Map<string, EffectiveIsolation>()
+  readonly #meters: Meters
+  /** Being destroyed: nobody opens anything of them. */
+  readonly #ending = new Set<string>()
   readonly #starting = new Map<string, { readonly ended: Promise<unknown>; readonly abort: AbortController }>()
 
   constructor(options: OciOptions, parts: Parts) {
@@ -146,13 +159,15 @@ export class OciBackend implements IsolationBackend {
     this.#parts = parts
     this.runtime = nameOf(parts.tiers.standard.runtime)
     this.images = parts.images
+    this.#meters = new Meters({ groups: parts.groups, pathsOf: (id) => pathsOf(options, id) })
     this.hostPaths = new OciHostPaths(options)
     this.capabilities = {
       tiers: parts.tiers.strict ? ['standard', 'strict'] : ['standard'],
       network: 'none',
       pause: true,
       separateGuestUid: true,
-      limits: [...parts.groups.limits, 'disk'],
+      limits: [...parts.groups.limits, 'disk', 'inodes', 'open-files'],
+      growsDisks: canGrowDisks(),
       cgroup: parts.groups.kind,
       mounts: parts.mapsOwners ? ['idmap'] : [],
       strictDiffers: parts.tiers.strict ? STRICT_DIFFERENCES : [],
@@ -161,6 +176,7 @@ export class OciBackend implements IsolationBackend {
 
   async start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
     const tier = this.#tierOf(spec)
+    assertOpenFiles(spec.limits, this.#parts.maxOpenFiles)
     const image = this.images.find(spec.image)
     const paths = pathsOf(this.#options, spec.id)
     // Checked before anything is made, for a start that fails destroys whatever bears its id.
@@ -180,8 +196,24 @@ export class OciBackend implements IsolationBackend {
     if (pid === undefined || !this.#parts.groups.holdsGuest(id, pid)) return undefined
     const startTime = startTimeOf(pid)
     if (startTime === undefined) return undefined
-    const isolation = effectiveIsolation.parse(JSON.parse(await readFile(paths.isolation, 'utf8')))
+    const isolation =
+      this.#isolations.get(id) ?? effectiveIsolation.parse(JSON.parse(await readFile(paths.isolation, 'utf8')))
+    if (!this.#ending.has(id)) this.#isolations.set(id, isolation)
     return { id, init: { pid, startTime }, isolation }
+  }
+
+  async changeLimits(id: string, change: LimitChange): Promise<Limits> {
+    const { groups, tiers, maxOpenFiles: most } = this.#parts
+    const isWhole = tiers[change.tier]?.runtime.kind === 'runsc'
+    const { disk } = pathsOf(this.#options, id)
+    return await changeLimits(
+      { id, disk, groups, isWhole, maxOpenFiles: most, hold: async () => this.#hold(id) },
+      change,
+    )
+  }
+
+  async settleLimits(id: string, limits: Limits): Promise<Limits> {
+    return await settleLimits(pathsOf(this.#options, id).disk, limits)
   }
 
   async freeze(id: string): Promise<void> {
@@ -205,8 +237,36 @@ export class OciBackend implements IsolationBackend {
     return this.#parts.groups.stats(id)
   }
 
+  async sample(ids: readonly string[]): Promise<readonly NodeSample[]> {
+    const samples: NodeSample[] = []
+    let since = performance.now()
+    for (const id of ids) {
+      const sample = this.#sampleOne(id)
+      if (sample) samples.push(sample)
+      if (performance.now() - since < TURN_MS) continue
+      await nextTurn()
+      since = performance.now()
+    }
+    return samples
+  }
+
+  strain(id: string, child: string | undefined): Strain | undefined {
+    return this.#ending.has(id) ? undefined : this.#meters.strain(id, child)
+  }
+
+  isDiskFull(id: string): boolean {
+    return !this.#ending.has(id) && this.#meters.isDiskFull(id)
+  }
+
+  lostFor(id: string, tier: 'standard' | 'strict'): 'out_of_memory' | 'pids_exhausted' | undefined {
+    // In the strict tier guest and user code are one process, in the group with the limits.
+    const { oomKills, pidsRefused } = this.#parts.groups.denied(id, tier === 'strict' ? 'user' : 'guest')
+    if ((oomKills ?? 0) > 0) return 'out_of_memory'
+    return (pidsRefused ?? 0) > 0 ? 'pids_exhausted' : undefined
+  }
+
   async groupUsage(id: string, child: string): Promise<GroupUsage | undefined> {
-    return this.#parts.groups.usage(id, child)
+    return this.#ending.has(id) ? undefined : this.#meters.usage(id, child)
   }
 
   async stop(id: string): Promise<void> {
@@ -229,6 +289,23 @@ export class OciBackend implements IsolationBackend {
     })
   }
 
+  async #hold(id: string): Promise<() => void> {
+    const { groups } = this.#parts
+    if (groups.isFrozen(id)) return () => undefined
+    await this.freeze(id)
+    return () => groups.thaw(id)
+  }
+
+  /** One that cannot be read must not hide the others. */
+  #sampleOne(id: string): NodeSample | undefined {
+    try {
+      return this.#ending.has(id) ? undefined : this.#meters.read(id)
+    } catch (error) {
+      this.#options.log.warn('a sandbox could not be sampled', { sandbox: id, error })
+      return undefined
+    }
+  }
+
   async #startOrDestroy(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
     try {
       return await this.#start(start, signal)
@@ -249,7 +326,7 @@ export class OciBackend implements IsolationBackend {
     const uidRange = uidRanges.claim(paths.dir)
     const entry = this.#makeGroups(start, uidRange)
     await failpoint('create.groups-made')
-    await disks.make(paths.disk, spec.limits.diskBytes)
+    await disks.make(paths.disk, spec.limits)
     await failpoint('create.disk-made')
     signal.throwIfAborted()
     // Whoever can reach the socket is the guest: nobody but the sandbox's root may pass.
@@ -269,7 +346,7 @@ export class OciBackend implements IsolationBackend {
   /** Fails closed: a limit that the kernel does not take is not one. */
   #makeGroups({ spec, tier }: Start, uidRange: UidRange): GroupEntry {
     const isWhole = tier.runtime.kind === 'runsc'
-    const limits = isWhole ? withSentry(spec.limits) : spec.limits
+    const limits = groupLimits(spec.limits, isWhole)
     try {
       return this.#parts.groups.make(spec.id, { limits, owner: uidRange.first, isWhole })
     } catch (cause) {
@@ -369,62 +446,20 @@ export class OciBackend implements IsolationBackend {
   async #destroy(id: string): Promise<void> {
     const { groups, uidRanges } = this.#parts
     const { failpoint } = this.#options
-    await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })
+    this.#ending.add(id)
+    this.#isolations.delete(id)
+    this.#meters.close(id)
+    try {
+      await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })
+    } finally {
+      this.#ending.delete(id)
+    }
   }
 }
 
 /** Where crun keeps the filter of a sandbox, for commands of its own. Undefined when it does not. */
 async function readCompiledSeccomp(paths: SandboxPaths, id: string): Promise<string | undefined> {
   return await readFile(join(paths.runtimeState, id, 'seccomp.bpf'), 'base64').catch(() => undefined)
-}
-
-/** Nothing of the caller's is in it: arguments of a process can be read by everybody on the host. */
-function makeBoot(groups: GuestGroups | undefined, programs: GuestPrograms | undefined): GuestBoot {
-  const local = `${INSIDE.home}/.local`
-  const own = [INSIDE.wrappers, `${local}/bin`]
-  const env = {
-    // Our Node runs by itself only where the libraries of the host are.
-    PATH: [...own, SYSTEM_PATH, ...(programs ? [] : [`${INSIDE.program}/bin`])].join(':'),
-    HOME: INSIDE.home,
-    USER: 'user',
-    LOGNAME: 'user',
-    SHELL: !programs && existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh',
-    LANG: 'C.UTF-8',
-    TMPDIR: '/tmp',
-    ...installEnv(local),
-  }
-  const { controlSocket: socket, kernels, steps } = INSIDE
-  return { socket, user: USER, env, kernels, steps, ...(groups ? { groups } : {}), ...(programs ? { programs } : {}) }
-}
-
-const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-
-/**
- * What users install goes to their home: pip does so by itself where it cannot write (and PIP_USER would break virtual
- * environments), npm has to be told. Nobody is there to answer questions, and without a network no try is worth another.
- */
-function installEnv(prefix: string): Readonly<Record<string, string>> {
-  return {
-    PYTHONUSERBASE: prefix,
-    PIP_BREAK_SYSTEM_PACKAGES: '1',
-    PIP_NO_INPUT: '1',
-    PIP_DISABLE_PIP_VERSION_CHECK: '1',
-    PIP_RETRIES: '0',
-    NPM_CONFIG_PREFIX: prefix,
-    NPM_CONFIG_UPDATE_NOTIFIER: 'false',
-    NPM_CONFIG_FETCH_RETRIES: '0',
-    NPM_CONFIG_AUDIT: 'false',
-    NPM_CONFIG_FUND: 'false',
-  }
-}
-
-/** Where all of a sandbox is one process, what the guest and the kernel in that process need comes on top. */
-function withSentry(limits: Limits): Limits {
-  return {
-    ...limits,
-    memoryBytes: limits.memoryBytes + GUEST_LIMITS.memoryBytes + SENTRY_LIMITS.memoryBytes,
-    pids: limits.pids + GUEST_LIMITS.pids + SENTRY_LIMITS.pids,
-  }
 }
 
 function throwUnlessCapable(): void {

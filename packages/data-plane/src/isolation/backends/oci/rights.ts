@@ -12,6 +12,8 @@ const NEEDED: Readonly<Record<string, number>> = {
   SYS_ADMIN: 21,
 }
 
+const SYS_RESOURCE = 24
+
 /** Fails closed: root of a container is often root in name only. */
 export function throwOnMissingCapabilities(): void {
   const missing = missingCapabilities(readFileSync('/proc/self/status', 'utf8'))
@@ -23,10 +25,19 @@ export function throwOnMissingCapabilities(): void {
 
 /** Of those that are needed, the ones that a process with this status has not. */
 export function missingCapabilities(status: string): readonly string[] {
-  const held = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/mu.exec(status)?.[1] ?? '0'}`)
   return Object.entries(NEEDED)
-    .filter(([, number]) => ((held >> BigInt(number)) & 1n) === 0n)
+    .filter(([, number]) => !holds(status, number))
     .map(([name]) => name)
+}
+
+function holds(status: string, number: number): boolean {
+  const held = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/mu.exec(status)?.[1] ?? '0'}`)
+  return ((held >> BigInt(number)) & 1n) === 1n
+}
+
+/** The kernel lets nobody else make a mounted file system larger. */
+export function mayResizeDisks(status: string): boolean {
+  return holds(status, SYS_RESOURCE)
 }
 
 export function neededCapabilities(): readonly string[] {

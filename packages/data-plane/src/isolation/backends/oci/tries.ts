@@ -39,7 +39,7 @@ export async function tryGroups(): Promise<Tried> {
   return await inScratch(async (dir) => {
     const groups = findGroups(dir)
     try {
-      groups.make('doctor', { limits: { memoryBytes: 2 ** 26, cpus: 1, pids: 16, diskBytes: 0 }, owner: 0 })
+      groups.make('doctor', { limits: { memoryBytes: 2 ** 26, cpus: 1, pids: 16 }, owner: 0 })
     } finally {
       groups.remove('doctor')
     }

@@ -1,7 +1,9 @@
 import type { Limits } from '@airlock/contract'
 import type { GuestGroups } from '@airlock/contract/guest'
-import type { GroupUsage, SandboxStats } from '../../../backend.ts'
+import type { SandboxStats } from '../../../backend.ts'
+import type { CounterReader } from './counter-file.ts'
 import type { CgroupKind } from './hierarchies.ts'
+import type { GroupMeter, Strain } from './meter.ts'
 
 /**
  * The control groups of sandboxes, over every kind of host. A sandbox has one group with two below it: `guest`, for our
@@ -16,6 +18,15 @@ export interface Groups {
 
   /** Makes the groups of a sandbox and sets its limits. Throws when one cannot be set: fails closed. */
   make(id: string, spec: GroupSpec): GroupEntry
+
+  /**
+   * Holds user code to other limits from now on: all of them or none. Memory that it uses already is `limit_in_use`.
+   * Precondition where `lowersByKilling`: nothing in the sandbox runs while memory is lowered.
+   */
+  change(id: string, limits: GroupLimits): Promise<void>
+
+  /** This kernel ends processes to get below a lower limit of memory, instead of refusing it. */
+  readonly lowersByKilling: boolean
 
   /** What to bind where inside, and what to tell the guest about it. */
   inside(id: string): { readonly binds: readonly Bind[]; readonly guest: GuestGroups }
@@ -47,12 +58,18 @@ export interface Groups {
 
   stats(id: string): SandboxStats | undefined
 
-  /** What the child group has used. Undefined when it is gone, or cannot be told apart from others. */
-  usage(id: string, child: string): GroupUsage | undefined
+  /** The counters of a sandbox, kept open once they are read. */
+  meter(id: string, reader: CounterReader): GroupMeter
+
+  /** What was denied to who was in one of the two groups itself, also when nobody is left in it. */
+  denied(id: string, name: 'guest' | 'user'): Strain
 }
 
+/** What groups hold a sandbox to. */
+export type GroupLimits = Pick<Limits, 'memoryBytes' | 'pids' | 'cpus'>
+
 export interface GroupSpec {
-  readonly limits: Limits
+  readonly limits: GroupLimits
   /** The host uid of the namespace's root. */
   readonly owner: number
   /** Guest and user code are one process to this kernel: everything enters `user`, whose limits then hold for both. */

@@ -44,6 +44,6 @@ export function kindOf(hierarchies: readonly Hierarchy[]): CgroupKind | undefine
 }
 
 /** The kernel writes blanks in mount points as \040 and the like. */
-function unescapeOctal(text: string): string {
+export function unescapeOctal(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/gu, (_, digits: string) => String.fromCodePoint(Number.parseInt(digits, 8)))
 }

@@ -1,18 +1,24 @@
-import { AirlockError, type Limits } from '@airlock/contract'
+import { AirlockError } from '@airlock/contract'
 import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { GroupUsage, SandboxStats } from '../../../backend.ts'
+import type { SandboxStats } from '../../../backend.ts'
+import { writeAllOrNone } from './change-limits.ts'
+import type { CounterReader } from './counter-file.ts'
 import {
   CPU_PERIOD_US,
   firstGroup,
   GUEST_LIMITS,
   type Bind,
   type GroupEntry,
+  type GroupLimits,
   type Groups,
   type GroupSpec,
+  type GroupWrite,
 } from './groups.ts'
 import type { Hierarchy } from './hierarchies.ts'
+import { MeterV1 } from './meter-v1.ts'
+import type { GroupMeter, Strain } from './meter.ts'
 import {
   childrenOf,
   holdsFirst,
@@ -32,6 +38,7 @@ type Controller = (typeof CONTROLLERS)[number]
 /** Control groups of version 1, alone or beside a version 2 tree without controllers. */
 export class GroupsV1 implements Groups {
   readonly kind: 'v1' | 'hybrid'
+  readonly lowersByKilling = false
   readonly limits: readonly ('memory' | 'swap' | 'pids' | 'cpu')[]
   readonly #parent: string
   readonly #all: readonly Hierarchy[]
@@ -72,6 +79,10 @@ export class GroupsV1 implements Groups {
         (controller) => [this.#group(controller, id, `${firstGroup(spec)}/tasks`), '0'] as const,
       ),
     }
+  }
+
+  async change(id: string, limits: GroupLimits): Promise<void> {
+    await writeAllOrNone(this.#limitWrites(id, 'user', limits))
   }
 
   inside(id: string): { binds: readonly Bind[]; guest: GuestGroups } {
@@ -153,28 +164,40 @@ export class GroupsV1 implements Groups {
     }
   }
 
-  /** Child groups are in the hierarchy of pids alone, so only a single one can be told: it is all of `user`. */
-  usage(id: string, child: string): GroupUsage | undefined {
-    const children = childrenOf(this.#group('pids', id, 'user'))
-    if (children.length !== 1 || children[0] !== child) return undefined
-    const cpu = readKernel(this.#group('cpuacct', id, 'user/cpuacct.usage'))
-    const peak = readKernel(this.#group('memory', id, 'user/memory.max_usage_in_bytes'))
-    return {
-      cpuMs: cpu === undefined ? null : Number(cpu) / 1e6,
-      memoryPeakBytes: peak === undefined ? null : Number(peak),
-      isWhole: true,
-    }
+  meter(id: string, reader: CounterReader): GroupMeter {
+    const at = (controller: Controller) => this.#group(controller, id, '')
+    return new MeterV1({ cpuacct: at('cpuacct'), cpu: at('cpu'), memory: at('memory'), pids: at('pids') }, reader)
   }
 
-  #limit(id: string, name: 'guest' | 'user', limits: Pick<Limits, 'memoryBytes' | 'pids' | 'cpus'>): void {
-    const set = (controller: Controller, file: string, value: number) =>
-      writeKernel(join(this.#group(controller, id, name), file), String(value))
-    set('memory', 'memory.limit_in_bytes', limits.memoryBytes)
-    // Memory and swap together: none of it may be swapped away and used again.
-    if (this.limits.includes('swap')) set('memory', 'memory.memsw.limit_in_bytes', limits.memoryBytes)
-    set('pids', 'pids.max', limits.pids)
-    set('cpu', 'cpu.cfs_period_us', CPU_PERIOD_US)
-    set('cpu', 'cpu.cfs_quota_us', Math.round(limits.cpus * CPU_PERIOD_US))
+  denied(id: string, name: 'guest' | 'user'): Strain {
+    const killed = keyed(readKernel(this.#group('memory', id, `${name}/memory.oom_control`)), 'oom_kill')
+    const refused = keyed(readKernel(this.#group('pids', id, `${name}/pids.events`)), 'max')
+    return { oomKills: killed ?? null, pidsRefused: refused ?? null }
+  }
+
+  #limit(id: string, name: 'guest' | 'user', limits: GroupLimits): void {
+    for (const [file, value] of this.#limitWrites(id, name, limits)) writeKernel(file, value)
+  }
+
+  #limitWrites(id: string, name: 'guest' | 'user', limits: GroupLimits): readonly GroupWrite[] {
+    const to = (controller: Controller, file: string, value: number): GroupWrite => [
+      join(this.#group(controller, id, name), file),
+      String(value),
+    ]
+    return [
+      ...this.#memoryWrites(to('memory', 'memory.limit_in_bytes', limits.memoryBytes), limits.memoryBytes),
+      to('pids', 'pids.max', limits.pids),
+      to('cpu', 'cpu.cfs_period_us', CPU_PERIOD_US),
+      to('cpu', 'cpu.cfs_quota_us', Math.round(limits.cpus * CPU_PERIOD_US)),
+    ]
+  }
+
+  /** Memory and swap together, so that none of it is swapped away and used again; their limit is never the lower one. */
+  #memoryWrites(memory: GroupWrite, bytes: number): readonly GroupWrite[] {
+    if (!this.limits.includes('swap')) return [memory]
+    const [file, value] = memory
+    const both: GroupWrite = [file.replace('memory.limit_', 'memory.memsw.limit_'), value]
+    return bytes > Number(readKernel(file)) ? [both, memory] : [memory, both]
   }
 
   #group(controller: Controller, id: string, below: string): string {

@@ -1,8 +1,9 @@
 import { waitFor } from '@airlock/std'
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { CounterReader } from './counter-file.ts'
 import { readHierarchies } from './hierarchies.ts'
 import { GroupsV2 } from './v2.ts'
 
@@ -38,6 +39,49 @@ describe.skipIf(!unified)('GroupsV2 on the tree of this host', () => {
     expect(groups.ids()).toEqual([])
     expect(groups.stats('sbx_a')).toBeUndefined()
     expect(readdirSync(root)).not.toContain(PARENT)
+  })
+
+  it('counts what the groups of a sandbox use, and holds nothing of them when they are gone', async () => {
+    const groups = new GroupsV2({ root, mountPoint: root }, PARENT)
+    const command = join(root, PARENT, 'sbx_c', 'user', 'cmd')
+    mkdirSync(command, { recursive: true })
+    const script = 'echo 0 >"$0/cgroup.procs"; while :; do :; done'
+    const child = spawn('/bin/sh', ['-c', script, command], { stdio: 'ignore' })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    const reader = new CounterReader()
+    const meter = groups.meter('sbx_c', reader)
+    await waitFor(() => ((meter.read()?.cpuMs ?? 0) >= 50 ? true : undefined), soon())
+
+    const untold = {
+      throttledMs: null,
+      memoryBytes: null,
+      memoryHeldBytes: null,
+      swapBytes: null,
+      pids: null,
+      oomKills: null,
+    }
+    expect(meter.read()).toEqual({
+      ...untold,
+      cpuMs: expect.any(Number),
+      memoryLimitBytes: null,
+      pidsLimit: null,
+      pidsRefused: null,
+      pressure: existsSync('/proc/pressure')
+        ? { cpu: expect.any(Number), memory: expect.any(Number), io: expect.any(Number) }
+        : null,
+    })
+    const usage = meter.usage('cmd')
+    expect(usage).toEqual({ cpuMs: expect.any(Number), memoryPeakBytes: null, isWhole: false })
+    expect(usage?.cpuMs ?? 0).toBeGreaterThanOrEqual(50)
+    expect(reader.held).toBeGreaterThan(0)
+
+    groups.kill('sbx_c')
+    await ended
+    await waitFor(() => groups.remove('sbx_c') || undefined, soon())
+    expect([meter.read(), meter.usage('cmd')]).toEqual([undefined, undefined])
+    meter.close()
+    expect(reader.held).toBe(0)
   })
 
   it('treats a sandbox that has no group as gone', () => {

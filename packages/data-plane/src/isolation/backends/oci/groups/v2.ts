@@ -1,18 +1,24 @@
-import type { Limits } from '@airlock/contract'
 import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { GroupUsage, SandboxStats } from '../../../backend.ts'
+import type { SandboxStats } from '../../../backend.ts'
+import { isSystemError } from '../system-error.ts'
+import { inUse, writeAllOrNone } from './change-limits.ts'
+import type { CounterReader } from './counter-file.ts'
 import {
   CPU_PERIOD_US,
   firstGroup,
   GUEST_LIMITS,
   type Bind,
   type GroupEntry,
+  type GroupLimits,
   type Groups,
   type GroupSpec,
   type GroupWrite,
 } from './groups.ts'
+import { MeterV2 } from './meter-v2.ts'
+import type { GroupMeter, Strain } from './meter.ts'
 import {
   childrenOf,
   holdsFirst,
@@ -37,6 +43,7 @@ const ENABLE = CONTROLLERS_V2.map((name) => `+${name}`).join(' ')
  */
 export class GroupsV2 implements Groups {
   readonly kind = 'v2'
+  readonly lowersByKilling = true
   readonly limits = ['memory', 'swap', 'pids', 'cpu'] as const
   /** The group under which ours may be, as a directory. */
   readonly #root: string
@@ -66,6 +73,11 @@ export class GroupsV2 implements Groups {
         ...this.#limitWrites(id, 'user', spec.limits),
       ],
     }
+  }
+
+  async change(id: string, limits: GroupLimits): Promise<void> {
+    await this.#makeRoom(id, limits.memoryBytes)
+    await writeAllOrNone(this.#limitWrites(id, 'user', limits))
   }
 
   inside(id: string): { binds: readonly Bind[]; guest: GuestGroups } {
@@ -137,19 +149,30 @@ export class GroupsV2 implements Groups {
     }
   }
 
-  /** The kernel counts the time of every group; memory only where a controller is passed on, which it is not to children. */
-  usage(id: string, child: string): GroupUsage | undefined {
-    const usec = keyed(readKernel(this.#group(id, `user/${child}/cpu.stat`)), 'usage_usec')
-    if (usec === undefined) return undefined
-    const peak = readKernel(this.#group(id, `user/${child}/memory.peak`))
-    return { cpuMs: usec / 1000, memoryPeakBytes: peak === undefined ? null : Number(peak), isWhole: false }
+  meter(id: string, reader: CounterReader): GroupMeter {
+    return new MeterV2(this.#group(id, ''), reader)
   }
 
-  #limitWrites(
-    id: string,
-    name: 'guest' | 'user',
-    limits: Pick<Limits, 'memoryBytes' | 'pids' | 'cpus'>,
-  ): readonly GroupWrite[] {
+  denied(id: string, name: 'guest' | 'user'): Strain {
+    const killed = keyed(readKernel(this.#group(id, `${name}/memory.events`)), 'oom_kill')
+    const refused = keyed(readKernel(this.#group(id, `${name}/pids.events`)), 'max')
+    return { oomKills: killed ?? null, pidsRefused: refused ?? null }
+  }
+
+  /** Takes back what can be had again, such as the cache of files; what is left then is really used. */
+  async #makeRoom(id: string, bytes: number): Promise<void> {
+    const used = () => Number(readKernel(this.#group(id, 'user/memory.current')) ?? 0)
+    if (used() > bytes)
+      await writeFile(this.#group(id, 'user/memory.reclaim'), String(used() - bytes), { flag: 'r+' }).catch(
+        (error: unknown) => {
+          // Not all of it could be had, or the kernel is older than 5.19: what counts is what is used afterwards.
+          if (!isSystemError(error, 'EAGAIN', 'ENOENT')) throw error
+        },
+      )
+    if (used() > bytes) throw inUse()
+  }
+
+  #limitWrites(id: string, name: 'guest' | 'user', limits: GroupLimits): readonly GroupWrite[] {
     const file = (control: string) => this.#group(id, `${name}/${control}`)
     return [
       [file('memory.max'), String(limits.memoryBytes)],

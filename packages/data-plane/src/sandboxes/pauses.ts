@@ -1,0 +1,63 @@
+import { AirlockError, type Failpoint } from '@airlock/contract'
+import type { Clock, Log } from '@airlock/std'
+import type { IsolationBackend } from '../isolation/backend.ts'
+import type { Entry } from './entry.ts'
+import { readState, writeState } from './state-file.ts'
+
+export interface PausesOptions {
+  readonly backend: IsolationBackend
+  readonly clock: Clock
+  readonly log: Log
+  readonly failpoint: Failpoint
+  readonly stateDirOf: (id: string) => string
+}
+
+/** Stops the processes of a sandbox where they stand, and lets them go on. Called in the turn of that sandbox. */
+export class Pauses {
+  readonly #options: PausesOptions
+
+  constructor(options: PausesOptions) {
+    this.#options = options
+  }
+
+  async pause(id: string, entry: Entry): Promise<void> {
+    const { backend, clock, failpoint } = this.#options
+    if (!backend.capabilities.pause) throw new AirlockError('isolation_unavailable', 'This node cannot pause.')
+    if (entry.state === 'paused') return
+    entry.link.hold()
+    try {
+      await backend.freeze(id)
+    } catch (error) {
+      await backend.thaw(id)
+      entry.link.release(0, entry.sleptMs)
+      throw error
+    }
+    entry.state = 'paused'
+    entry.pausedAt = clock.now()
+    await failpoint('pause.frozen')
+    await this.#save(id, entry)
+  }
+
+  async resume(id: string, entry: Entry): Promise<void> {
+    const { backend, clock } = this.#options
+    if (entry.state === 'running') return
+    const pausedMs = Math.max(0, clock.now() - (entry.pausedAt ?? clock.now()))
+    entry.sleptMs += pausedMs
+    entry.pausedAt = null
+    entry.link.release(pausedMs, entry.sleptMs)
+    await backend.thaw(id)
+    entry.state = 'running'
+    await this.#save(id, entry)
+  }
+
+  /** What our disk cannot take is not worth waking it for: the control plane knows, and says it again after a restart. */
+  async #save(id: string, { pausedAt, sleptMs }: Entry): Promise<void> {
+    const { log, stateDirOf } = this.#options
+    try {
+      const state = await readState(stateDirOf(id))
+      if (state) await writeState(stateDirOf(id), { ...state, pausedAt, sleptMs })
+    } catch (error) {
+      log.error('whether a sandbox is paused was not saved', { sandbox: id, error })
+    }
+  }
+}
