@@ -20,9 +20,11 @@ afterAll(async () => {
   await server?.stop('SIGINT')
 })
 
+/** The others go with it. */
 function killGuest(sandbox: string): void {
-  for (const pid of server.processesOf(sandbox))
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.cjs')) process.kill(pid, 'SIGKILL')
+  const isGuest = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.cjs')
+  const guest = server.processesOf(sandbox).find(isGuest)
+  if (guest !== undefined) process.kill(guest, 'SIGKILL')
 }
 
 describe('the walk', () => {
