@@ -71,7 +71,9 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   connectSandbox: { ask: inSandbox({ body: {} }) },
   extendSandbox: {
     ask: inSandbox({ body: { ttlMs: 7_200_000 } }),
-    look: async ({ admin, sandbox }) => (await admin.sandboxes.get(sandbox.id)).data.expiresAt,
+    // Commands that run keep it alive by its own hour all the time.
+    look: async ({ admin, sandbox }) =>
+      Date.parse((await admin.sandboxes.get(sandbox.id)).data.expiresAt) > Date.now() + 5_400_000,
   },
   changeLimits: {
     ask: inSandbox({ body: { pids: 99 } }),

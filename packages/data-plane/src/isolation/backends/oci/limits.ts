@@ -4,19 +4,28 @@ import { stat } from 'node:fs/promises'
 import { wholeBlocks } from './disk.ts'
 import { growDisk } from './grow-disk.ts'
 import { type GroupLimits, type Groups, GUEST_LIMITS } from './groups/groups.ts'
+import { maxPids } from './processes.ts'
 
-/** What the kernel of gVisor may use itself, beside the guest: its own memory, and a thread or more for each one inside. */
-const SENTRY_LIMITS = { memoryBytes: 128 * 1024 * 1024, pids: 256 } as const
+/** What the kernel of gVisor may use itself, beside the guest. */
+const SENTRY_MEMORY_BYTES = 128 * 1024 * 1024
+/** It takes tens of threads of the host for each process inside. */
+const SENTRY_THREADS = { each: 32, least: 256, shareOfHost: 1 / 64 } as const
 
 /** Where all of a sandbox is one process, what the guest and the kernel in that process need comes on top. */
 export function groupLimits(limits: Limits, isWhole: boolean): GroupLimits {
   const { memoryBytes, pids, cpus } = limits
   if (!isWhole) return { memoryBytes, pids, cpus }
   return {
-    memoryBytes: memoryBytes + GUEST_LIMITS.memoryBytes + SENTRY_LIMITS.memoryBytes,
-    pids: pids + GUEST_LIMITS.pids + SENTRY_LIMITS.pids,
+    memoryBytes: memoryBytes + GUEST_LIMITS.memoryBytes + SENTRY_MEMORY_BYTES,
+    pids: pids + GUEST_LIMITS.pids + sentryThreads(pids),
     cpus,
   }
+}
+
+/** As many as it needs for all processes that are allowed, as long as no sandbox has more than its share of the host's. */
+function sentryThreads(pids: number): number {
+  const { each, least, shareOfHost } = SENTRY_THREADS
+  return Math.max(least, Math.min(pids * each, Math.floor(maxPids() * shareOfHost)))
 }
 
 /** Fails closed: nothing that we start can have more than we have. */

@@ -22,6 +22,11 @@ export function maxOpenFiles(): number {
   return Number.isSafeInteger(limit) ? limit : 1024
 }
 
+/** How many processes and threads the host can tell apart. */
+export function maxPids(): number {
+  return Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'))
+}
+
 function readProc(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
