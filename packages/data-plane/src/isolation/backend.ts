@@ -133,6 +133,7 @@ export interface SandboxStats {
   readonly oomKills: number | null
 }
 
+/** How often user code was denied what it asked for, since the start of the sandbox; null is what this kernel does not tell. */
 export interface Strain {
   readonly oomKills: number | null
   readonly pidsRefused: number | null

@@ -1,9 +1,9 @@
 import type { NodeSample } from '@airlock/contract'
-import type { GroupUsage } from '../../backend.ts'
+import type { GroupUsage, Strain } from '../../backend.ts'
 import { DiskMeter, share } from './disk-meter.ts'
 import { CounterReader } from './groups/counter-file.ts'
 import type { Groups } from './groups/groups.ts'
-import type { GroupMeter, GroupReading, Strain } from './groups/meter.ts'
+import type { GroupMeter, GroupReading } from './groups/meter.ts'
 import type { SandboxPaths } from './paths.ts'
 import { maxOpenFiles, readPidFile } from './processes.ts'
 

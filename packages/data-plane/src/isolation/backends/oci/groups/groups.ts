@@ -1,9 +1,9 @@
 import type { Limits } from '@airlock/contract'
 import type { GuestGroups } from '@airlock/contract/guest'
-import type { SandboxStats } from '../../../backend.ts'
+import type { SandboxStats, Strain } from '../../../backend.ts'
 import type { CounterReader } from './counter-file.ts'
 import type { CgroupKind } from './hierarchies.ts'
-import type { GroupMeter, Strain } from './meter.ts'
+import type { GroupMeter } from './meter.ts'
 
 /**
  * The control groups of sandboxes, over every kind of host. A sandbox has one group with two below it: `guest`, for our

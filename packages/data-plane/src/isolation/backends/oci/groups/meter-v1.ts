@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { GroupUsage } from '../../../backend.ts'
+import type { GroupUsage, Strain } from '../../../backend.ts'
 import { CounterFile, keyedIn, numberIn, type CounterReader } from './counter-file.ts'
-import { closeAll, type GroupMeter, type GroupReading, heldMemory, type Strain } from './meter.ts'
+import { closeAll, type GroupMeter, type GroupReading, heldMemory } from './meter.ts'
 import { childrenOf } from './tree.ts'
 
 type Files =

@@ -1,8 +1,8 @@
 import { BOUNDS } from '@airlock/contract'
 import { join } from 'node:path'
-import type { GroupUsage } from '../../../backend.ts'
+import type { GroupUsage, Strain } from '../../../backend.ts'
 import { CounterFile, keyedIn, numberIn, pressureIn, type CounterReader } from './counter-file.ts'
-import { closeAll, type GroupMeter, type GroupReading, heldMemory, type Strain } from './meter.ts'
+import { closeAll, type GroupMeter, type GroupReading, heldMemory } from './meter.ts'
 
 type Files =
   | 'time'

@@ -1,9 +1,6 @@
 import type { NodeSample } from '@airlock/contract'
-import type { GroupUsage } from '../../../backend.ts'
+import type { GroupUsage, Strain } from '../../../backend.ts'
 import type { CounterFile } from './counter-file.ts'
-
-/** How often user code was denied what it asked for, since the start of the sandbox. */
-export type Strain = Pick<NodeSample, 'oomKills' | 'pidsRefused'>
 
 /** What the groups of a sandbox have counted; null is what this kernel does not tell. */
 export interface GroupReading extends Strain {

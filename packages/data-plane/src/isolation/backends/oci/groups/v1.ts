@@ -2,7 +2,7 @@ import { AirlockError } from '@airlock/contract'
 import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SandboxStats } from '../../../backend.ts'
+import type { SandboxStats, Strain } from '../../../backend.ts'
 import { writeAllOrNone } from './change-limits.ts'
 import type { CounterReader } from './counter-file.ts'
 import {
@@ -18,7 +18,7 @@ import {
 } from './groups.ts'
 import type { Hierarchy } from './hierarchies.ts'
 import { MeterV1 } from './meter-v1.ts'
-import type { GroupMeter, Strain } from './meter.ts'
+import type { GroupMeter } from './meter.ts'
 import {
   childrenOf,
   holdsFirst,

@@ -2,7 +2,7 @@ import { INSIDE, type GuestGroups } from '@airlock/contract/guest'
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SandboxStats } from '../../../backend.ts'
+import type { SandboxStats, Strain } from '../../../backend.ts'
 import { isSystemError } from '../system-error.ts'
 import { inUse, writeAllOrNone } from './change-limits.ts'
 import type { CounterReader } from './counter-file.ts'
@@ -18,7 +18,7 @@ import {
   type GroupWrite,
 } from './groups.ts'
 import { MeterV2 } from './meter-v2.ts'
-import type { GroupMeter, Strain } from './meter.ts'
+import type { GroupMeter } from './meter.ts'
 import {
   childrenOf,
   holdsFirst,
