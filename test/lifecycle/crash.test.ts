@@ -20,6 +20,7 @@ const CASES: readonly [FailpointName, ProcessName][] = [
   ['terminate.frozen', 'data-plane'],
   ['terminate.destroyed', 'recorder'],
   ['record.written', 'recorder'],
+  ['record.synced', 'recorder'],
 ]
 
 describe('kill -9', () => {

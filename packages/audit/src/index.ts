@@ -15,5 +15,5 @@ export { RecorderClient, type RecorderClientOptions } from './recorder-client.ts
 export { redact, redactRecord, type Json, type Payload } from './redact.ts'
 export { redactText } from './redact-text.ts'
 export { redactWhole } from './redact-whole.ts'
-export type { AuditSink, EventReader, EvidenceReader } from './sink.ts'
+export type { AuditSink, EventReader, EvidenceReader, StagedSink, Written } from './sink.ts'
 export { type Broken, ChainVerifier, type Verified, verifyExport } from './verify.ts'

@@ -11,8 +11,6 @@ const MAX_SENT = 256
 const MAX_LOSSES = 256
 const LATE_MS = 1000
 const ANSWER_MS = 10_000
-/** A note waits for company: whatever else goes to the recorder meanwhile takes it along, and one sync serves both. */
-const COMPANY_MS = 3
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 5000
 /** No second try makes the recorder take these. */
@@ -51,7 +49,6 @@ export class NoteQueue {
   #sent = 0
   #retryMs = FIRST_RETRY_MS
   #retry: NodeJS.Timeout | undefined
-  #waiting: NodeJS.Timeout | undefined
   #onEmpty: (() => void)[] = []
 
   constructor(options: NoteQueueOptions) {
@@ -70,18 +67,10 @@ export class NoteQueue {
     this.#enter(note)
     this.#spill.add(note)
     while (this.#notes.size > MAX_NOTES || this.#bytes > MAX_BYTES) if (!this.#evict()) break
-    this.#waiting ??= setTimeout(() => this.hurry(), COMPANY_MS)
-  }
-
-  /** Sends what waits for company. */
-  hurry(): void {
-    clearTimeout(this.#waiting)
-    this.#waiting = undefined
     this.#pump()
   }
 
   async flush(timeoutMs: number): Promise<void> {
-    this.hurry()
     if (this.#notes.size === 0) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeoutMs)
@@ -94,7 +83,6 @@ export class NoteQueue {
 
   close(): void {
     clearTimeout(this.#retry)
-    clearTimeout(this.#waiting)
     this.#ready = []
     this.#spill.close()
   }
@@ -130,7 +118,7 @@ export class NoteQueue {
     const record = note.late ? { ...note.record, happenedAt } : note.record
     // Whatever becomes of this sending, the next one comes late.
     note.late = true
-    return { op: 'append', rid: note.rid, record }
+    return { op: 'append', rid: note.rid, patient: true, record }
   }
 
   #settle(note: Note, outcome: Outcome): void {

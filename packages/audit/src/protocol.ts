@@ -18,6 +18,10 @@ export const recorderRequest = z.discriminatedUnion('op', [
     op: z.literal('append'),
     /** Chosen by the caller: the same `rid` sent again is the same record. */
     rid: z.string().regex(/^rec_[0-9a-z]{26}$/),
+    /** Whether to say `written`, too, before the last answer. */
+    early: z.literal(true).optional(),
+    /** Nobody waits for it: it may go to the disk together with the next. */
+    patient: z.literal(true).optional(),
     record: z.strictObject({ ...sentRecord.shape, tenant }),
   }),
   z.strictObject({ id: requestId, op: z.literal('query'), tenant, query: auditQuery }),
@@ -46,6 +50,8 @@ export type RecorderRequest = z.infer<typeof recorderRequest>
 
 export const recorderReply = z.discriminatedUnion('type', [
   z.strictObject({ id: requestId, type: z.literal('ok'), result: z.unknown() }),
+  /** In its file: no death of a process takes it away any more. The last answer comes when it is on disk. */
+  z.strictObject({ id: requestId, type: z.literal('written') }),
   z.strictObject({ id: requestId, type: z.literal('line'), line: z.string() }),
   z.strictObject({ id: requestId, type: z.literal('error'), code: z.string(), message: z.string() }),
 ])

@@ -28,7 +28,7 @@ import {
 import type { RecordFilter } from './record-filter.ts'
 import { type Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
-import type { AuditSink, EventReader, EvidenceReader } from './sink.ts'
+import type { EventReader, EvidenceReader, StagedSink, Written } from './sink.ts'
 
 const REQUIRE_MS = 5000
 const READ_MS = 15_000
@@ -45,7 +45,7 @@ export interface RecorderClientOptions {
 }
 
 /** The recorder, as every other process sees it. Connects, and sends what an earlier life spilled, by itself. */
-export class RecorderClient implements AuditSink, EvidenceReader, EventReader {
+export class RecorderClient implements StagedSink, EvidenceReader, EventReader {
   readonly #socket: string
   readonly #clock: Clock
   readonly #link: RecorderLink
@@ -62,8 +62,17 @@ export class RecorderClient implements AuditSink, EvidenceReader, EventReader {
   async require(record: NewRecord): Promise<void> {
     // The recorder refuses what does not fit.
     const request = { op: 'append', rid: newId('rec'), record: redactRecord(record) }
-    const outcome = await this.#ask(request, REQUIRE_MS)
-    if (outcome.type !== 'ok') throw new AirlockError('evidence_unavailable', undefined, { cause: outcome })
+    throwUnlessTaken(await this.#ask(request, REQUIRE_MS))
+  }
+
+  async requireWritten(record: NewRecord): Promise<Written> {
+    const request = { op: 'append', rid: newId('rec'), early: true, record: redactRecord(record) }
+    const written = Promise.withResolvers<void>()
+    const durable = this.#ask(request, REQUIRE_MS, written.resolve).then(throwUnlessTaken)
+    // Whoever was told that it is written hears the rest by `durable`, when he asks.
+    durable.then(written.resolve, written.reject)
+    await written.promise
+    return { durable }
   }
 
   note(record: NewRecord): void {
@@ -141,15 +150,19 @@ export class RecorderClient implements AuditSink, EvidenceReader, EventReader {
   }
 
   /** Asks once more when the connection died before the answer. */
-  async #ask(request: object, timeoutMs: number): Promise<Outcome> {
+  async #ask(request: object, timeoutMs: number, onWritten?: () => void): Promise<Outcome> {
     const until = this.#clock.now() + timeoutMs
-    this.#notes.hurry()
-    const answer = this.#link.request(() => request, timeoutMs)
+    const answer = this.#link.request(() => request, timeoutMs, onWritten)
     this.#link.hurry()
     const outcome = await answer
     if (outcome.type !== 'lost') return outcome
-    return this.#link.request(() => request, Math.max(0, Math.min(timeoutMs, until - this.#clock.now())))
+    const leftMs = Math.max(0, Math.min(timeoutMs, until - this.#clock.now()))
+    return this.#link.request(() => request, leftMs, onWritten)
   }
+}
+
+function throwUnlessTaken(outcome: Outcome): void {
+  if (outcome.type !== 'ok') throw new AirlockError('evidence_unavailable', undefined, { cause: outcome })
 }
 
 function resultOf<T>(outcome: Outcome, schema: z.ZodType<T>): T {
@@ -164,6 +177,7 @@ async function* repliedLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<strin
   for await (const chunk of bytes)
     for (const line of splitter.push(chunk)) {
       const reply = recorderReply.parse(JSON.parse(line))
+      if (reply.type === 'written') continue
       if (reply.type !== 'line') return void resultOf(reply, z.unknown())
       yield reply.line
     }

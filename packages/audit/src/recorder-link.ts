@@ -20,6 +20,7 @@ export type Outcome =
 interface Entry {
   /** Made when it is sent, for what it says may depend on how long it waited. */
   readonly body: () => object
+  readonly onWritten: (() => void) | undefined
   readonly settle: (outcome: Outcome) => void
   settled: boolean
 }
@@ -43,12 +44,14 @@ export class RecorderLink {
     this.#connect()
   }
 
-  async request(body: () => object, timeoutMs: number): Promise<Outcome> {
+  /** `onWritten` is called, maybe, before it ends. */
+  async request(body: () => object, timeoutMs: number, onWritten?: () => void): Promise<Outcome> {
     if (this.#closed || this.#waiting.length >= MAX_WAITING) return failed('The recorder takes no more requests.')
     return new Promise<Outcome>((resolve) => {
       const timer = setTimeout(() => entry.settle({ type: 'timeout' }), timeoutMs)
       const entry: Entry = {
         body,
+        onWritten,
         settled: false,
         settle: (outcome) => {
           entry.settled = true
@@ -124,6 +127,7 @@ export class RecorderLink {
     const reply = parseReply(line)
     if (!reply || reply.type === 'line') return connection.destroy()
     const entry = this.#sent.get(reply.id)
+    if (reply.type === 'written') return entry?.onWritten?.()
     this.#sent.delete(reply.id)
     entry?.settle(reply)
     this.#pump()

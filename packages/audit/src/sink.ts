@@ -17,6 +17,21 @@ export interface AuditSink {
   flush(timeoutMs: number): Promise<void>
 }
 
+/** For what stays inside a sandbox at first. */
+export interface StagedSink extends AuditSink {
+  /**
+   * `require` in two stages. When it resolves the record is in its file, and no death of a process can lose it; what a
+   * sandbox does from then on, a host that fails takes along together with the record. Nothing of it may leave, neither
+   * an answer nor a word, before `durable` resolves.
+   */
+  requireWritten(record: NewRecord): Promise<Written>
+}
+
+export interface Written {
+  /** Rejects with `evidence_unavailable` when the record did not get to the disk. */
+  readonly durable: Promise<void>
+}
+
 /** Reads evidence back, through the recorder. Each call is for one tenant: there is no call for all. */
 export interface EvidenceReader {
   query(

@@ -47,6 +47,7 @@ export const FAILPOINTS = [
   'terminate.row-written',
   'record.received',
   'record.written',
+  'record.synced',
 ] as const
 export type FailpointName = (typeof FAILPOINTS)[number]
 

@@ -1,15 +1,32 @@
-import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, unlink } from 'node:fs/promises'
+import { writeSync } from 'node:fs'
+import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonical } from '@airlock/audit'
 import { AirlockError, type SignedHead } from '@airlock/contract'
 import { isCode, type Segment, segmentAt } from './segments.ts'
 
-export type OpenFile = (path: string, flags: string | number) => Promise<FileHandle>
+/** A segment as we need it. */
+export interface SegmentFile {
+  /** From byte `from` of them on, into the page cache: a call that waits is faster than the way to another thread. */
+  write(bytes: Buffer, from: number, at: number): number
+  datasync(): Promise<void>
+  truncate(size: number): Promise<void>
+  stat(): Promise<{ readonly size: number }>
+  close(): Promise<void>
+}
 
-/** What is written to a segment is durable when the write returns: one way to the disk and back, not two. */
-const GO_ON = constants.O_RDWR | constants.O_DSYNC
-const BEGIN = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_DSYNC
+export type OpenFile = (path: string, flags: 'r+' | 'w') => Promise<SegmentFile>
+
+export const openSegment: OpenFile = async (path, flags) => {
+  const handle = await open(path, flags, 0o600)
+  return {
+    write: (bytes, from, at) => writeSync(handle.fd, bytes, from, bytes.length - from, at),
+    datasync: async () => handle.datasync(),
+    truncate: async (size) => handle.truncate(size),
+    stat: async () => handle.stat(),
+    close: async () => handle.close(),
+  }
+}
 
 /**
  * The end of a chain on disk: the segment that is written to, and how much of it is acknowledged. A write that fails
@@ -20,7 +37,9 @@ export class ChainFile {
   readonly #openFile: OpenFile
   #segment: Segment | undefined
   #size: number
-  #handle: FileHandle | undefined
+  /** Bytes beyond these, written and not acknowledged. */
+  #unsynced = 0
+  #handle: SegmentFile | undefined
   #isSuspect = false
 
   constructor(
@@ -30,7 +49,7 @@ export class ChainFile {
     this.#dir = dir
     this.#segment = options.segment
     this.#size = options.size ?? 0
-    this.#openFile = options.openFile ?? (async (path, flags) => open(path, flags, 0o600))
+    this.#openFile = options.openFile ?? openSegment
   }
 
   /** The current segment and how many of its bytes are acknowledged. */
@@ -43,16 +62,29 @@ export class ChainFile {
     return this.#isSuspect
   }
 
-  /** Durable when it resolves. */
-  async append(bytes: Buffer): Promise<void> {
+  /** Writes after what is written already. From then on no death of this process can undo it; that of the host can. */
+  async write(bytes: Buffer): Promise<void> {
     const handle = await this.#current()
     try {
-      await writeAll(handle, bytes, this.#size)
+      writeAll(handle, bytes, this.#size + this.#unsynced)
     } catch (cause) {
       await this.#undo(handle, cause)
       throw unavailable(cause)
     }
-    this.#size += bytes.length
+    this.#unsynced += bytes.length
+  }
+
+  /** All that was written is durable when it resolves. When it fails, or a write does, all of that is gone. */
+  async sync(): Promise<void> {
+    const handle = await this.#current()
+    try {
+      await handle.datasync()
+    } catch (cause) {
+      await this.#undo(handle, cause)
+      throw unavailable(cause)
+    }
+    this.#size += this.#unsynced
+    this.#unsynced = 0
   }
 
   /** Goes on in a new segment that begins with this head. */
@@ -61,9 +93,10 @@ export class ChainFile {
     const segment = segmentAt(this.#dir, firstSeq)
     const header = Buffer.from(`${canonical(head)}\n`)
     // Nothing in a file of this name can have been acknowledged, so one left by a failure is overwritten.
-    const handle = await this.#openFile(segment.path, BEGIN).catch(throwUnavailable)
+    const handle = await this.#openFile(segment.path, 'w').catch(throwUnavailable)
     try {
-      await writeAll(handle, header, 0)
+      writeAll(handle, header, 0)
+      await handle.datasync()
       await syncDir(this.#dir)
       await syncDir(join(this.#dir, '..'))
     } catch (cause) {
@@ -81,6 +114,7 @@ export class ChainFile {
   /** Cuts the file back to what was acknowledged. */
   async restore(): Promise<void> {
     await this.close()
+    this.#unsynced = 0
     if (!this.#segment) return
     const handle = await this.#openFile(this.#segment.path, 'r+').catch(throwUnavailable)
     try {
@@ -97,7 +131,7 @@ export class ChainFile {
   /** Replaces `head.json`: the latest signed head, beside the chain that it vouches for. */
   async writeHead(head: SignedHead): Promise<void> {
     const path = join(this.#dir, 'head.json')
-    const handle = await this.#openFile(`${path}.new`, 'w')
+    const handle = await open(`${path}.new`, 'w', 0o600)
     try {
       await handle.writeFile(`${canonical(head)}\n`)
       await handle.datasync()
@@ -113,10 +147,10 @@ export class ChainFile {
     await handle?.close()
   }
 
-  async #current(): Promise<FileHandle> {
+  async #current(): Promise<SegmentFile> {
     if (this.#handle) return this.#handle
     if (!this.#segment) throw new AirlockError('internal', 'The chain has no segment yet.')
-    const handle = await this.#openFile(this.#segment.path, GO_ON).catch(throwUnavailable)
+    const handle = await this.#openFile(this.#segment.path, 'r+').catch(throwUnavailable)
     const { size } = await handle.stat()
     if (size !== this.#size) {
       await handle.close()
@@ -126,7 +160,8 @@ export class ChainFile {
     return handle
   }
 
-  async #undo(handle: FileHandle, cause: unknown): Promise<void> {
+  async #undo(handle: SegmentFile, cause: unknown): Promise<void> {
+    this.#unsynced = 0
     try {
       await handle.truncate(this.#size)
       this.#isSuspect = isCode(cause, 'EIO')
@@ -139,11 +174,8 @@ export class ChainFile {
   }
 }
 
-async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length;) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
-    done += bytesWritten
-  }
+function writeAll(handle: SegmentFile, bytes: Buffer, at: number): void {
+  for (let done = 0; done < bytes.length;) done += handle.write(bytes, done, at + done)
 }
 
 /** A new name is durable only when its directory is. */

@@ -1,6 +1,5 @@
 import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { verifyExport } from '@airlock/audit'
@@ -8,6 +7,7 @@ import { type AuditRecord, auditQuery, newRecord } from '@airlock/contract'
 import { createLog, newId } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Archive } from './archive.ts'
+import { type OpenFile, openSegment, type SegmentFile } from './chain-file.ts'
 import { Chain, type ChainOptions, type Entry } from './chain.ts'
 import { exportChain } from './export.ts'
 import type { RecorderKeys } from './keys.ts'
@@ -94,11 +94,63 @@ describe('a chain', () => {
   })
 })
 
+describe('a chain and its disk', () => {
+  it('tells that a record is written before it is on disk, and shows it to nobody until it is', async () => {
+    const disk = slow()
+    const chain = makeChain({ openFile: disk.open })
+    await chain.append(entry(1))
+    const synced = disk.hold()
+    const written = Promise.withResolvers<void>()
+    const done = chain.append({ ...entry(2), onWritten: written.resolve })
+    await written.promise
+    expect(readFileSync(segmentPath(), 'utf8')).toContain('"n":2')
+    expect((await recordsOf(chain)).map(({ payload }) => payload['n'])).toEqual([1])
+    synced.resolve()
+    await done
+    expect((await recordsOf(chain)).map(({ payload }) => payload['n'])).toEqual([1, 2])
+  })
+
+  it('writes what nobody waits for at once, in its order, and takes it to the disk with the next', async () => {
+    const disk = slow()
+    const chain = makeChain({ openFile: disk.open })
+    await chain.append(entry(1))
+    const before = disk.syncs
+    const patient = chain.append({ ...entry(2), patient: true })
+    await expect.poll(() => readFileSync(segmentPath(), 'utf8'), { interval: 1 }).toContain('"n":2')
+    await Promise.all([patient, chain.append(entry(3))])
+    expect(disk.syncs).toBe(before + 1)
+    expect((await recordsOf(chain)).map(({ payload }) => payload['n'])).toEqual([1, 2, 3])
+    await chain.append({ ...entry(4), patient: true })
+    expect(disk.syncs).toBe(before + 2)
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 4 })
+  })
+
+  it('refuses what was told to be written when it does not get to the disk, and owes its own records again', async () => {
+    const disk = failing({ datasync: 'ENOSPC' })
+    const chain = makeChain({ openFile: disk.open })
+    await chain.append(entry(1))
+    disk.fail()
+    const told: string[] = []
+    chain.owe(newRecord.parse({ tenant: 'default', actor: 'system', point: 'recorder.start', status: 'done' }))
+    const refused = chain.append({ ...entry(2), onWritten: () => told.push('written') })
+    await expect(refused).rejects.toMatchObject({ code: 'evidence_unavailable' })
+    expect(told).toEqual(['written'])
+    await chain.append(entry(3))
+    expect((await recordsOf(chain)).map(({ point, payload }) => payload['n'] ?? point)).toEqual([
+      1,
+      'recorder.start',
+      3,
+    ])
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 3 })
+  })
+})
+
 describe('a chain on a failing disk', () => {
   it.each([
     ['ENOSPC in the middle of a write', failing({ write: 'ENOSPC' })],
     ['EIO in a write', failing({ write: 'EIO' })],
     ['EIO in a write and then in truncate', failing({ write: 'EIO', truncate: 'EIO' })],
+    ['EIO in a sync', failing({ datasync: 'EIO' })],
   ])('refuses what it could not write after %s, and goes on later', async (_name, disk) => {
     const chain = makeChain({ openFile: disk.open })
     await chain.append(entry(1))
@@ -283,34 +335,58 @@ async function recordsOf(chain: Chain): Promise<AuditRecord[]> {
   return (await query(chain, { limit: 1000 })).records.toReversed()
 }
 
+/** Real files whose syncs are counted, and the next one can be held up. */
+function slow() {
+  let syncs = 0
+  let gate: Promise<void> = Promise.resolve()
+  const openFile: OpenFile = async (path, flags) => {
+    const file = await openSegment(path, flags)
+    const datasync = async () => {
+      syncs++
+      await gate
+      await file.datasync()
+    }
+    return { ...file, datasync }
+  }
+  const hold = () => {
+    const held = Promise.withResolvers<void>()
+    gate = held.promise
+    return held
+  }
+  return {
+    open: openFile,
+    hold,
+    get syncs() {
+      return syncs
+    },
+  }
+}
+
 /** Real files whose next calls of these kinds fail once; a write does half of its work first. */
-function failing(codes: Readonly<Partial<Record<'write' | 'truncate', string>>>) {
+function failing(codes: Readonly<Partial<Record<'write' | 'datasync' | 'truncate', string>>>) {
   let due: Record<string, string | undefined> = {}
   const failOnce = (kind: string) => {
     const code = due[kind]
     due[kind] = undefined
     if (code !== undefined) throw Object.assign(new TypeError(code), { code })
   }
-  const wrap = (file: FileHandle): FileHandle =>
-    new Proxy(file, {
-      get(target, name) {
-        if (name === 'write')
-          return async (bytes: Buffer, from: number, ...[length, at]: [number, number]) => {
-            const half = due['write'] === undefined ? length : Math.floor(length / 2)
-            const result = await target.write(bytes, from, half, at)
-            failOnce('write')
-            return result
-          }
-        const member: unknown = Reflect.get(target, name, target)
-        if (typeof member !== 'function') return member
-        return async (...args: unknown[]) => {
-          failOnce(String(name))
-          return member.apply(target, args)
-        }
-      },
-    })
-  return {
-    fail: () => (due = { ...codes }),
-    open: async (path: string, flags: string | number) => wrap(await open(path, flags, 0o600)),
-  }
+  const wrap = (file: SegmentFile): SegmentFile => ({
+    ...file,
+    write: (bytes, from, at) => {
+      const half = due['write'] === undefined ? bytes : bytes.subarray(0, Math.ceil(bytes.length / 2))
+      const written = file.write(half, from, at)
+      failOnce('write')
+      return written
+    },
+    datasync: async () => {
+      failOnce('datasync')
+      await file.datasync()
+    },
+    truncate: async (size) => {
+      failOnce('truncate')
+      await file.truncate(size)
+    },
+  })
+  const openFile: OpenFile = async (path, flags) => wrap(await openSegment(path, flags))
+  return { fail: () => (due = { ...codes }), open: openFile }
 }

@@ -22,6 +22,8 @@ const MAX_QUEUE = 16 * 1024
 const SEGMENT_BYTES = 16 * 1024 * 1024
 const HEAD_RECORDS = 1000
 const HEAD_MS = 1000
+/** What nobody waits for goes to the disk with the next record, or after this time: one sync serves all. */
+const COMPANY_MS = 3
 
 export interface ChainOptions {
   readonly dir: string
@@ -43,6 +45,10 @@ export interface Entry {
   readonly rid: string
   readonly process: string
   readonly record: z.infer<typeof newRecord>
+  /** Called once it is in its file and not yet on disk, if ever. */
+  readonly onWritten?: (() => void) | undefined
+  /** Nobody waits for it. */
+  readonly patient?: boolean
 }
 
 interface Waiting extends Entry {
@@ -50,7 +56,14 @@ interface Waiting extends Entry {
   readonly reject: (error: unknown) => void
 }
 
-/** What a batch makes of the chain, once it is durable. */
+/** Where a chain is, and what the next record needs to know of those before it. */
+interface Cursor {
+  readonly position: ChainPosition
+  readonly ts: number
+  readonly unsigned: number
+}
+
+/** The lines of a batch, and where the chain is with them. */
 interface Draft {
   position: ChainPosition
   ts: number
@@ -60,9 +73,21 @@ interface Draft {
   readonly records: AuditRecord[]
 }
 
+interface Owed extends Entry {
+  readonly at: number
+}
+
+/** Written together. */
+interface Unsynced {
+  readonly draft: Draft
+  readonly owed: readonly Owed[]
+  readonly batch: readonly Waiting[]
+}
+
 /**
- * The chain of one tenant. Whatever waits is written and synced together, then acknowledged; when that fails, all of
- * it is refused and the chain is as it was. At most a second passes until a signed head covers a record.
+ * The chain of one tenant. Whatever waits is written together, in the order in which it came, then synced, then acknowledged;
+ * when either fails, all that was not acknowledged is refused and the chain is as it was. At most a second passes until a
+ * signed head covers a record.
  */
 export class Chain {
   readonly #options: ChainOptions
@@ -71,10 +96,13 @@ export class Chain {
   readonly #pending = new Map<string, Promise<void>>()
   #queue: Waiting[] = []
   /** Our own records, which nobody waits for: they go first, as soon as something can be written. */
-  #owed: (Entry & { readonly at: number })[] = []
-  #position: ChainPosition
-  #ts: number
-  #unsigned: number
+  #owed: Owed[] = []
+  /** What is acknowledged, and what is in the file. */
+  #durable: Cursor
+  #written: Cursor
+  /** What lies between the two. */
+  #unsynced: Unsynced[] = []
+  #company: NodeJS.Timeout | undefined
   #broken: string | undefined
   #isHeadDue = false
   #isSealDue = false
@@ -82,6 +110,8 @@ export class Chain {
   #isFailing = false
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
+  /** There is more to do, since the round that runs began. */
+  #isAsked = false
   /** Of the segment that is written to. */
   #tally: Tally
   readonly growth: Growth
@@ -91,9 +121,9 @@ export class Chain {
     this.#options = options
     this.#file = new ChainFile(options.dir, { ...options, ...recovered?.end })
     this.#rids = new Set(recovered?.rids)
-    this.#position = recovered?.position ?? { seq: 0, hash: GENESIS }
-    this.#ts = recovered?.ts ?? 0
-    this.#unsigned = recovered?.unsigned ?? 0
+    const { position = { seq: 0, hash: GENESIS }, ts = 0, unsigned = 0 } = recovered ?? {}
+    this.#durable = { position, ts, unsigned }
+    this.#written = this.#durable
     this.#broken = recovered?.broken
     this.#tally = recovered?.tally ?? new Tally()
     this.growth = new Growth(options.clock)
@@ -106,7 +136,7 @@ export class Chain {
 
   /** What is acknowledged now: a reader reads this much and no further. */
   get snapshot(): { readonly position: ChainPosition; readonly end: ChainTail['end'] } {
-    return { position: this.#position, end: this.#file.end }
+    return { position: this.#durable.position, end: this.#file.end }
   }
 
   /** Of the segment that is written to. */
@@ -150,10 +180,10 @@ export class Chain {
     await this.append({ rid: newId('rec'), process: 'recorder', record: newRecord.parse(record) })
   }
 
-  signHead(position: ChainPosition = this.#position): SignedHead {
+  signHead(position: ChainPosition = this.#durable.position): SignedHead {
     if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
     const { tenant, keys, clock } = this.#options
-    const ts = new Date(Math.max(this.#ts, clock.now())).toISOString()
+    const ts = new Date(Math.max(this.#written.ts, clock.now())).toISOString()
     return signHead(keys.signing, { tenant, ts, ...position })
   }
 
@@ -168,58 +198,101 @@ export class Chain {
   }
 
   #start(): void {
+    this.#isAsked = true
     this.#running ??= this.#run()
   }
 
   async #run(): Promise<void> {
     // Everything that arrived with it joins the first batch.
     await Promise.resolve()
-    do await this.#commit()
-    while (this.#queue.length > 0)
+    do {
+      this.#isAsked = false
+      await this.#commit()
+    } while (this.#isAsked || this.#queue.length > 0)
     this.#running = undefined
     this.#armTimer()
     // Idle chains hold no file open. A close that fails after a sync has nothing left to lose.
-    if (this.#unsigned === 0) await this.#file.close().catch(() => undefined)
+    if (this.#written.unsigned + this.#unsynced.length === 0) await this.#file.close().catch(() => undefined)
   }
 
   async #commit(): Promise<void> {
     const batch = this.#queue.splice(0, MAX_BATCH)
+    // Whoever waits takes along what does not.
+    const isPatient = batch.length > 0 && batch.every(({ patient }) => patient) && !this.#isHeadDue
     try {
       await this.#write(batch)
-      for (const { resolve } of batch) resolve()
+      if (isPatient) this.#company ??= setTimeout(() => this.#start(), COMPANY_MS)
+      else await this.#sync()
       this.#isFailing = false
     } catch (error) {
       if (!this.#isFailing)
         this.#options.log.error('evidence cannot be written', { tenant: this.#options.tenant, error })
       this.#isFailing = true
-      for (const { reject } of batch) reject(error)
-    } finally {
-      for (const { rid } of batch) this.#pending.delete(rid)
+      this.#refuse(batch, error)
     }
   }
 
   async #write(batch: readonly Waiting[]): Promise<void> {
     if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
     const owed = this.#owed.length
-    this.#isHeadDue &&= this.#unsigned + owed + batch.length > 0
+    this.#isHeadDue &&= this.#written.unsigned + owed + batch.length > 0
     const isIdle = owed + batch.length === 0 && !this.#isHeadDue
     if (isIdle && !this.#isSealDue) return
-    // Our own records pass no failpoint, or an armed recorder would die before it serves.
-    const failpoint: Failpoint = batch.length > 0 ? this.#options.failpoint : async () => {}
+    const failpoint = this.#failpointOf(batch)
     await failpoint('record.received')
     await this.#prepare()
     if (isIdle) return
     const draft = this.#draft([...this.#owed, ...batch])
-    await this.#file.append(Buffer.from(`${draft.lines.join('\n')}\n`))
-    await failpoint('record.written')
-    this.#position = draft.position
-    this.#ts = draft.ts
-    this.#unsigned = draft.unsigned
+    await this.#file.write(Buffer.from(`${draft.lines.join('\n')}\n`))
+    this.#written = cursorOf(draft)
+    this.#unsynced.push({ draft, owed: this.#owed.splice(0, owed), batch })
     this.#isHeadDue &&= draft.unsigned > 0
-    for (const { rid } of [...this.#owed.splice(0, owed), ...batch]) this.#remember(rid)
-    for (const record of draft.records) this.#tally.add(record)
-    this.growth.add(draft.position.seq, draft.records.length)
-    if (draft.head) await this.#publish(draft.head)
+    await failpoint('record.written')
+    for (const { onWritten } of batch) onWritten?.()
+  }
+
+  /** Acknowledges all that is written. */
+  async #sync(): Promise<void> {
+    const unsynced = this.#unsynced
+    if (unsynced.length === 0) return
+    await this.#file.sync()
+    await this.#failpointOf(unsynced.flatMap(({ batch }) => batch))('record.synced')
+    this.#durable = this.#written
+    this.#forgetUnsynced()
+    for (const { draft, owed, batch } of unsynced) {
+      for (const record of draft.records) this.#tally.add(record)
+      this.growth.add(draft.position.seq, draft.records.length)
+      for (const { rid } of [...owed, ...batch]) this.#remember(rid)
+      for (const { rid, resolve } of batch) {
+        this.#pending.delete(rid)
+        resolve()
+      }
+    }
+    const head = unsynced.findLast(({ draft }) => draft.head)?.draft.head
+    if (head) await this.#publish(head)
+  }
+
+  /** Everything that was not acknowledged, with the batch that was not even written. What is owed is owed again. */
+  #refuse(batch: readonly Waiting[], error: unknown): void {
+    const unsynced = this.#unsynced
+    this.#written = this.#durable
+    this.#forgetUnsynced()
+    this.#owed.unshift(...unsynced.flatMap(({ owed }) => owed))
+    for (const { rid, reject } of new Set([...unsynced.flatMap((written) => written.batch), ...batch])) {
+      this.#pending.delete(rid)
+      reject(error)
+    }
+  }
+
+  #forgetUnsynced(): void {
+    clearTimeout(this.#company)
+    this.#company = undefined
+    this.#unsynced = []
+  }
+
+  /** Our own records pass none, or an armed recorder would die before it serves. */
+  #failpointOf(batch: readonly Waiting[]): Failpoint {
+    return batch.length > 0 ? this.#options.failpoint : async () => {}
   }
 
   /** A segment to write to, verified again if an error left it in doubt. */
@@ -228,11 +301,13 @@ export class Chain {
     if (this.#file.isSuspect) {
       await this.#file.restore()
       const { position, broken } = await verifyTail({ dir, tenant, keys }, this.#file.end)
-      if (broken !== undefined || position.hash !== this.#position.hash) this.#break(broken ?? 'its end is gone')
+      if (broken !== undefined || position.hash !== this.#durable.position.hash)
+        this.#break(broken ?? 'its end is gone')
     }
     const { end } = this.#file
     if (end && end.size < segmentBytes && !this.#isSealDue) return
-    await this.#file.rotate(this.#position.seq + 1, this.signHead())
+    await this.#sync()
+    await this.#file.rotate(this.#durable.position.seq + 1, this.signHead())
     this.#isSealDue = false
     const tally = this.#tally
     this.#tally = new Tally()
@@ -245,14 +320,7 @@ export class Chain {
   }
 
   #draft(entries: readonly (Entry & { readonly at?: number })[]): Draft {
-    const draft: Draft = {
-      position: this.#position,
-      ts: this.#ts,
-      unsigned: this.#unsigned,
-      head: undefined,
-      lines: [],
-      records: [],
-    }
+    const draft: Draft = { ...cursorOf(this.#written), head: undefined, lines: [], records: [] }
     for (const entry of entries) {
       this.#draftRecord(draft, entry)
       if (draft.unsigned >= HEAD_RECORDS) this.#draftHead(draft)
@@ -305,11 +373,15 @@ export class Chain {
   }
 
   #armTimer(): void {
-    if (this.#timer || this.#broken !== undefined || this.#unsigned + this.#owed.length === 0) return
+    if (this.#timer || this.#broken !== undefined || this.#written.unsigned + this.#owed.length === 0) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       this.#isHeadDue = true
       this.#start()
     }, HEAD_MS)
   }
+}
+
+function cursorOf({ position, ts, unsigned }: Cursor): Cursor {
+  return { position, ts, unsigned }
 }

@@ -104,7 +104,7 @@ export class RecorderServer {
       throw new AirlockError('forbidden', 'Only the control plane reads evidence.')
     switch (request.op) {
       case 'append':
-        await recorder.append({ rid: request.rid, process, record: request.record })
+        await this.#append(request, client)
         return null
       case 'query':
         return recorder.query(request.tenant, request.query)
@@ -125,6 +125,12 @@ export class RecorderServer {
       default:
         return assertNever(request)
     }
+  }
+
+  async #append(request: Extract<RecorderRequest, { op: 'append' }>, { lines }: Client): Promise<void> {
+    const { id, rid, early, patient = false, record } = request
+    const onWritten = early ? () => replyNow(lines, { id, type: 'written' }) : undefined
+    await this.#options.recorder.append({ rid, process: this.#options.process, record, patient, onWritten })
   }
 }
 
@@ -152,6 +158,12 @@ async function sendLines(source: AsyncIterable<string>, id: number, { lines }: C
 
 function reply(lines: LineSocket, message: RecorderReply): void {
   lines.send(JSON.stringify(message))
+}
+
+/** Somebody can go on with what we know so far, and we go on to the disk. */
+function replyNow(lines: LineSocket, message: RecorderReply): void {
+  reply(lines, message)
+  lines.hurry()
 }
 
 const identified = z.object({ id: z.int().min(0) })

@@ -1,6 +1,7 @@
 import type { AuditSink } from '@airlock/audit'
 import { type Decision, isGoverned, type NewRecord, type Point, POINTS } from '@airlock/contract'
 import { expect, it } from 'vitest'
+import { staged } from '../orchestration/testing/staged.ts'
 import { EvidenceGate } from './evidence-gate.ts'
 
 const ALLOW: Decision = { effect: 'allow', risk: 'low', rules: [], conditions: {}, policyVersion: 'builtin@1' }
@@ -10,7 +11,7 @@ function gate(): { readonly gate: EvidenceGate; readonly kept: NewRecord[] } {
   const kept: NewRecord[] = []
   const keep = (record: NewRecord) => void kept.push(record)
   const sink: AuditSink = { require: async (record) => keep(record), note: keep, flush: async () => {} }
-  return { gate: new EvidenceGate(sink), kept }
+  return { gate: new EvidenceGate(staged(sink)), kept }
 }
 
 const record = (point: Point): NewRecord => ({ tenant: 'default', actor: 'key:x', point, status: 'requested' })
@@ -19,13 +20,17 @@ it.each(points.filter(isGoverned))('%s is not recorded as requested unless Guard
   const { gate: tried, kept } = gate()
   const unasked = { code: 'internal', message: `Guardian was not asked about ${point}.` }
   await expect(tried.require(record(point))).rejects.toMatchObject(unasked)
+  await expect(tried.requireWritten(record(point))).rejects.toMatchObject(unasked)
   expect(() => tried.note(record(point))).toThrow(unasked.message)
   const denied: NewRecord = { ...record(point), decision: { ...ALLOW, effect: 'deny' } }
   await expect(tried.require(denied)).rejects.toMatchObject(unasked)
   expect(kept).toEqual([])
   const allowed = { ...record(point), decision: ALLOW }
   await tried.require(allowed)
-  expect(kept).toEqual([allowed])
+  await (
+    await tried.requireWritten(allowed)
+  ).durable
+  expect(kept).toEqual([allowed, allowed])
 })
 
 it('lets everything else pass: what reduces, what governs policies, and what is refused', async () => {

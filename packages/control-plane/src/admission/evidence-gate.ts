@@ -1,17 +1,22 @@
-import type { AuditSink } from '@airlock/audit'
+import type { StagedSink, Written } from '@airlock/audit'
 import { AirlockError, isGoverned, type NewRecord } from '@airlock/contract'
 
 /** The way to evidence for who serves callers. Nothing governed is recorded as requested that Guardian was not asked about. */
-export class EvidenceGate implements AuditSink {
-  readonly #to: AuditSink
+export class EvidenceGate implements StagedSink {
+  readonly #to: StagedSink
 
-  constructor(to: AuditSink) {
+  constructor(to: StagedSink) {
     this.#to = to
   }
 
   async require(record: NewRecord): Promise<void> {
     assertAsked(record)
     await this.#to.require(record)
+  }
+
+  async requireWritten(record: NewRecord): Promise<Written> {
+    assertAsked(record)
+    return this.#to.requireWritten(record)
   }
 
   note(record: NewRecord): void {

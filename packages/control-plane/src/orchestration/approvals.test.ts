@@ -9,6 +9,7 @@ import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { ApprovalAnswers } from './approvals.ts'
 import { Readiness } from './readiness.ts'
 import { as } from './testing/registry.ts'
+import { staged } from './testing/staged.ts'
 
 const MINUTE = 60_000
 const ONCE = approveBody.parse({})
@@ -66,7 +67,7 @@ for (const dialect of DIALECTS)
 
     function serverOn(store: Store): Server {
       const keep = (record: NewRecord) => void records.push(record)
-      const audit = { require: async (record: NewRecord) => keep(record), note: keep, flush: async () => {} }
+      const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
       const readiness = new Readiness({ isHeld: true })
       readiness.serve()
       const news = new ApprovalNews()
@@ -198,9 +199,10 @@ for (const dialect of DIALECTS)
       const id = await only()
       const store = opened[0]
       if (!store) throw new TypeError('no store')
+      const refuse = async () => Promise.reject(new Error('no evidence'))
       const refusing = new ApprovalAnswers({
         store,
-        audit: { require: async () => Promise.reject(new Error('no evidence')), note: () => {}, flush: async () => {} },
+        audit: staged({ require: refuse, note: () => {}, flush: async () => {} }),
         clock: { now: () => now },
         readiness: servingReadiness(),
         approvalNews: new ApprovalNews(),

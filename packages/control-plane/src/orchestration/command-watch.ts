@@ -60,6 +60,12 @@ export class CommandWatch<R extends Run, E extends Partial<R>> {
     return this.#starting.has(id)
   }
 
+  /** Resolves when it is with the data plane and its record on disk, or was refused. */
+  async begun(id: string): Promise<void> {
+    // How that went is told to who asked for it.
+    await this.#starting.get(id)?.catch(() => undefined)
+  }
+
   /** Follows it, if nobody does yet. Resolves with the row as it ended. */
   async watch(row: R): Promise<R> {
     const known = this.#watched.get(row.id)
@@ -99,8 +105,7 @@ export class CommandWatch<R extends Run, E extends Partial<R>> {
   }
 
   async #follow(row: R, watched: Watched<R>): Promise<void> {
-    // How the start went is told to who asked for it.
-    await this.#starting.get(row.id)?.catch(() => undefined)
+    await this.begun(row.id)
     let pauseMs = RETRY_MS
     while (!watched.stop.signal.aborted) {
       try {

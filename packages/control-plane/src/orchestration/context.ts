@@ -1,4 +1,4 @@
-import type { AuditSink } from '@airlock/audit'
+import type { StagedSink } from '@airlock/audit'
 import type { BudgetLimits, Failpoint } from '@airlock/contract'
 import type { Clock, KeyedLock, Log } from '@airlock/std'
 import type { Guardian } from '../admission/guardian.ts'
@@ -23,7 +23,7 @@ export interface Context {
   /** Which of the nodes that share the store we are: only its sandboxes are ours to judge and to use. */
   readonly node: NodeIdentity
   readonly dataPlane: DataPlaneClient
-  readonly audit: AuditSink
+  readonly audit: StagedSink
   readonly permits: PermitDesk
   readonly sandboxTokens: SandboxTokenDesk
   readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { AirlockError, type RunStepBody, type Step, type StepEvent } from '@airlock/contract'
+import { newId } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TestRecorder } from './testing/recorder.ts'
 import { aSandbox, aSession, aStep, CALLER, World } from './testing/world.ts'
@@ -83,6 +85,45 @@ describe('running a step', () => {
     expect(await failure(run({ stepId: 'mine' }))).toMatchObject({ code: 'evidence_unavailable' })
     expect(world.plane.steps).toEqual([])
     world.refused = []
+    expect(await run({ stepId: 'mine' })).toMatchObject({ status: 'running' })
+  })
+
+  it('runs once its record is written, and nobody hears of it before that is on disk', async () => {
+    const disk = Promise.withResolvers<void>()
+    world.syncing = () => disk.promise
+    world.plane.output = [{ stream: 'stdout', bytes: Buffer.from('one') }]
+    const told: string[] = []
+    const asked = run().finally(() => told.push('asked'))
+    await expect.poll(() => world.plane.steps).toHaveLength(1)
+    const id = world.plane.steps[0]?.id ?? ''
+    world.plane.endCommand(id, { outputBytes: 3 })
+    const read = Array.fromAsync(events(id)).finally(() => told.push('read'))
+    await delay(100)
+    expect(told).toEqual([])
+    disk.resolve()
+    expect(await asked).toMatchObject({ id })
+    expect((await read).map(({ event }) => event)).toEqual(['started', 'output', 'ended'])
+  })
+
+  it('whose record did not get to the disk is told to nobody who asked, and its end is recorded', async () => {
+    world.syncing = () => Promise.reject(new AirlockError('evidence_unavailable'))
+    expect(await failure(run({ stepId: 'mine' }))).toMatchObject({ code: 'evidence_unavailable' })
+    const id = world.plane.steps[0]?.id ?? ''
+    world.plane.endCommand(id, {})
+    await world.sweep()
+    await expect.poll(() => get(id)).toMatchObject({ status: 'completed' })
+    expect(await story()).toEqual(['step.run requested', 'step.run done'])
+    expect(await run({ stepId: 'mine' })).toMatchObject({ id, status: 'completed' })
+  })
+
+  it('in a sandbox that may write to the host runs once its record is on disk', async () => {
+    const mount = { grant: newId('grt'), path: '/srv', target: '/grants/srv', mode: 'rw', kind: 'dir' } as const
+    const mounts = JSON.stringify([mount])
+    await world.store.query((db) => db.updateTable('sandboxes').set({ mounts }).where('id', '=', sandbox).execute())
+    world.syncing = () => Promise.reject(new AirlockError('evidence_unavailable'))
+    expect(await failure(run({ stepId: 'mine' }))).toMatchObject({ code: 'evidence_unavailable' })
+    expect(world.plane.steps).toEqual([])
+    world.syncing = async () => {}
     expect(await run({ stepId: 'mine' })).toMatchObject({ status: 'running' })
   })
 

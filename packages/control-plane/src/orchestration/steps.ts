@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { redactText } from '@airlock/audit'
+import { redactText, type Written } from '@airlock/audit'
 import {
   AirlockError,
   type ErrorCode,
@@ -92,6 +92,7 @@ export class Steps {
     const { store, dataPlane } = this.#context
     const seen = this.#seen.get(caller)
     const isSeen = seen?.row.id === of.step && seen.row.session === of.session
+    if (!isSeen) await this.#parts.stepWatch.begun(of.step)
     const place = isSeen ? seen.place : await readableSession(this.#context, caller, of.session)
     const row = isSeen ? seen.row : await this.#find(of)
     const open = asked.from === 0 && asked.follow ? this.#outputs.take(row.id) : undefined
@@ -122,16 +123,19 @@ export class Steps {
   async #start(place: Place, of: Asked): Promise<StoredStep> {
     const { row, deed, timeoutMs } = await this.#pass(place, of)
     return this.#parts.stepWatch.whileStarting(row.id, async () => {
-      const first = await this.#take(row, deed)
+      const { first, durable } = await this.#take(row, deed)
       if (first.id !== row.id) return this.#sameCode(first.codeHash, of) && first
       try {
+        if (writesOutside(place.sandbox)) await durable
         await this.#give(row, { ...of.body, timeoutMs })
-        return row
       } catch (error) {
         await this.#forget(row)
         this.#context.audit.note({ ...deed, status: 'failed', error: describeError(error) })
         throw error
       }
+      // It runs, and is followed to its end; nobody hears of it before its record is on disk.
+      await durable
+      return row
     })
   }
 
@@ -151,16 +155,15 @@ export class Steps {
   }
 
   /**
-   * The record and the row, at the same time: neither needs the other, and nothing runs before both are there. Answers the
+   * The record and the row, at the same time: neither needs the other, and nothing runs before both are written. Answers the
    * step that has the caller's id: this one, or an earlier one.
    */
-  async #take(row: StoredStep, deed: Governed): Promise<StoredStep> {
-    const { audit, failpoint } = this.#context
-    const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('step.recorded'))
-    const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
+  async #take(row: StoredStep, deed: Governed): Promise<Taken> {
+    const { audit } = this.#context
+    const [recorded, written] = await Promise.allSettled([this.#record(deed), this.#insert(row)])
     if (written.status === 'fulfilled' && written.value.id !== row.id) {
       audit.note({ ...deed, status: 'denied', error: DUPLICATE })
-      return written.value
+      return { first: written.value, durable: Promise.resolve() }
     }
     if (written.status === 'rejected') {
       if (recorded.status === 'fulfilled')
@@ -171,7 +174,14 @@ export class Steps {
       await this.#forget(row)
       throw recorded.reason
     }
-    return row
+    return { first: row, durable: recorded.value.durable }
+  }
+
+  async #record(deed: Governed): Promise<Written> {
+    const { audit, failpoint } = this.#context
+    const written = await audit.requireWritten({ ...deed, status: 'requested' })
+    await failpoint('step.recorded')
+    return written
   }
 
   async #insert(row: StoredStep): Promise<StoredStep> {
@@ -226,10 +236,21 @@ export class Steps {
   }
 }
 
+interface Taken {
+  /** The step that has the caller's id. */
+  readonly first: StoredStep
+  readonly durable: Promise<void>
+}
+
 interface Asked {
   readonly caller: Caller
   readonly body: RunStepBody
   readonly codeHash: string
+}
+
+/** What it writes there a failing host does not take along. */
+function writesOutside({ mounts }: Place['sandbox']): boolean {
+  return mounts.some(({ mode }) => mode === 'rw')
 }
 
 const DUPLICATE = { code: 'step_mismatch', message: 'The id belongs to an earlier step, whose result was answered.' }

@@ -12,6 +12,7 @@ import { Heartbeats } from '../../orchestration/heartbeats.ts'
 import type { Kills } from '../../orchestration/killswitch.ts'
 import { Readiness } from '../../orchestration/readiness.ts'
 import { makeGuardian } from '../../orchestration/testing/guardian.ts'
+import { staged } from '../../orchestration/testing/staged.ts'
 import { createWho, type Who } from '../../orchestration/who.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
@@ -36,7 +37,7 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
   const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
   const world = {
     store,
-    audit,
+    audit: staged(audit),
     clock: systemClock,
     readiness,
     heartbeats,

@@ -12,6 +12,7 @@ import { Heartbeats } from '../heartbeats.ts'
 import { Readiness } from '../readiness.ts'
 import { createWho, type Who } from '../who.ts'
 import { makeGuardian } from './guardian.ts'
+import { staged } from './staged.ts'
 
 const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
 
@@ -42,7 +43,7 @@ export class TestRegistry {
     this.heartbeats = new Heartbeats({ store, clock })
     this.keyUses = new LatestTimes(store, setKeyUsed)
     const keep = (record: NewRecord) => void this.records.push(record)
-    const audit = { require: async (record: NewRecord) => keep(record), note: keep, flush: async () => {} }
+    const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
     const times = { heartbeats: this.heartbeats, keyUses: this.keyUses, budgetDefaults: BUDGET }
     const node = { id: 'here', holder: 'here' }
     const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }

@@ -80,6 +80,8 @@ export class World {
   readonly clock = new TestClock()
   readonly plane: ScriptedDataPlane
   readonly doors = new ScriptedDoors()
+  /** What the disk still does with a record that is written: a test may make it slow, or fail. */
+  syncing: () => Promise<void> = async () => {}
   /** Records of these points and states are refused, as a recorder on a full disk does. */
   refused: readonly `${Point} ${NewRecord['status']}`[] = []
   /** Called at each failpoint. */
@@ -140,6 +142,14 @@ export class World {
       require: async (record) => {
         if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
         await audit.require(record)
+      },
+      requireWritten: async (record) => {
+        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
+        const written = await audit.requireWritten(record)
+        const durable = written.durable.then(() => this.syncing())
+        // As of the recorder's own client: who asks hears it.
+        durable.catch(() => undefined)
+        return { durable }
       },
       note: (record) => audit.note(record),
       flush: (timeoutMs) => audit.flush(timeoutMs),
