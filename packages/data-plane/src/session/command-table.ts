@@ -209,7 +209,7 @@ export class CommandTable {
     const usage = await this.#usedBy(record)
     const cause = endedWell(end) ? 'exit' : await this.#causeOf(record, end)
     record.exited(end, { endedAt, usage, cause })
-    record.stdin.fail(new AirlockError('command_ended'))
+    if (record.stdinSource !== 'none') record.stdin.fail(new AirlockError('command_ended'))
     // The end of its output is at hand and is saved with it; should we die before, the guest says both again.
   }
 

@@ -58,18 +58,14 @@ export class FifoPool {
 /** Opens both ends and removes the name. */
 export function openFifo(path: string): PipeEnds {
   try {
-    return openNamedFifo(path)
+    const ours = openSync(path, O_RDONLY | O_NONBLOCK)
+    try {
+      return { ours, theirs: openSync(path, O_WRONLY) }
+    } catch (error) {
+      closeSync(ours)
+      throw error
+    }
   } finally {
     unlinkSync(path)
-  }
-}
-
-export function openNamedFifo(path: string): PipeEnds {
-  const ours = openSync(path, O_RDONLY | O_NONBLOCK)
-  try {
-    return { ours, theirs: openSync(path, O_WRONLY) }
-  } catch (error) {
-    closeSync(ours)
-    throw error
   }
 }

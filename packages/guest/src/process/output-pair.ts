@@ -1,9 +1,9 @@
-import { closeSync, readSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync, unlinkSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { OutputStream } from '@airlock/contract/guest'
 import { errnoOf } from '../failure.ts'
-import { openNamedFifo } from './fifo-pool.ts'
 
+const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants
 const READ_BYTES = 64 * 1024
 
 /** As much as user code can make a pipe hold. What comes beyond is of somebody who goes on writing after the end. */
@@ -18,24 +18,20 @@ export interface OutputSink {
 export class OutputPair {
   readonly stdout: string
   readonly stderr: string
-  /** For reading in one go what is there; both readers use it in turn. */
-  readonly #scratch = Buffer.allocUnsafeSlow(READ_BYTES)
-  #readers: readonly FifoReader[] = []
+  readonly #readers: readonly [FifoReader, FifoReader]
 
   constructor(stdout: string, stderr: string) {
     this.stdout = stdout
     this.stderr = stderr
+    // For reading in one go what is there; both use it in turn.
+    const scratch = Buffer.allocUnsafeSlow(READ_BYTES)
+    this.#readers = [new FifoReader(stdout, scratch), new FifoReader(stderr, scratch)]
   }
 
   open(sink: OutputSink): void {
-    const stdout = new FifoReader(this.stdout, this.#scratch, (bytes) => sink.text('stdout', bytes))
-    try {
-      const stderr = new FifoReader(this.stderr, this.#scratch, (bytes) => sink.text('stderr', bytes))
-      this.#readers = [stdout, stderr]
-    } catch (error) {
-      stdout.destroy()
-      throw error
-    }
+    const [stdout, stderr] = this.#readers
+    stdout.open((bytes) => sink.text('stdout', bytes))
+    stderr.open((bytes) => sink.text('stderr', bytes))
   }
 
   /** Reads on from here as it comes. Whoever writes need not wait for this. */
@@ -78,30 +74,38 @@ export class OutputPair {
   }
 }
 
+/**
+ * Our end of one FIFO. It is read when a step is over; only who runs longer is listened to as he writes. It stays open from step
+ * to step: whoever opens the other one in between would wait, and go on in the middle of the next.
+ */
 class FifoReader {
-  readonly #fd: number
+  readonly #path: string
   readonly #scratch: Buffer
+  #fd: number | undefined
+  /** Of one who is listened to: then `#fd` is its own. */
   #socket: Socket | undefined
-  #onData: (bytes: Buffer) => void
-  /** Ours, so that the end comes when the step is over and not before somebody has opened it. */
+  /** Ours, so that the end comes when the step is over and not whenever nobody has it open. */
   #writer: number | undefined
-  #isOver = false
+  #onData: (bytes: Buffer) => void = drop
+  /** Nobody has it open for writing, as far as was read. */
+  #isAtEnd = false
 
-  constructor(path: string, scratch: Buffer, onData: (bytes: Buffer) => void) {
-    const { ours, theirs } = openNamedFifo(path)
-    this.#fd = ours
-    this.#writer = theirs
+  constructor(path: string, scratch: Buffer) {
+    this.#path = path
     this.#scratch = scratch
+  }
+
+  open(onData: (bytes: Buffer) => void): void {
+    this.#fd ??= this.#openFifo()
+    // What somebody wrote between two steps belongs to neither.
+    this.#read(drop)
     this.#onData = onData
   }
 
   listen(): void {
-    if (this.#socket || this.#isOver) return
-    this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false })
-    this.#socket.on('data', (bytes) => this.#onData(bytes))
-    this.#socket.on('error', () => {
-      // `close` follows.
-    })
+    if (this.#socket || this.#fd === undefined) return
+    this.#writer = openSync(this.#path, O_WRONLY)
+    this.#follow(this.#fd)
   }
 
   pause(): void {
@@ -115,34 +119,18 @@ class FifoReader {
   drain(sink: OutputSink): boolean {
     // It was read before the pause, and comes by itself.
     if (this.#socket && this.#socket.readableLength > 0) return false
-    const buffer = this.#scratch
-    for (let taken = 0; taken < PIPE_BYTES;) {
-      if (sink.isPaused) return false
-      const count = readNow(this.#fd, buffer)
-      if (!count) return true
-      this.#onData(Buffer.from(buffer.subarray(0, count)))
-      taken += count
-    }
-    return true
+    return this.#read(this.#onData, () => sink.isPaused)
   }
 
-  /** True when there is no other writer; it is closed in that case. */
+  /** True when there is no other writer. */
   release(): boolean {
-    this.#onData = () => {}
+    this.#onData = drop
     this.#closeWriter()
-    const buffer = this.#scratch
-    for (let taken = 0; taken < PIPE_BYTES;) {
-      const count = readNow(this.#fd, buffer)
-      if (count === undefined) break
-      if (count === 0) {
-        this.#close()
-        return true
-      }
-      taken += count
-    }
-    this.listen()
-    this.resume()
-    return false
+    if (!this.#isAtEnd || this.#socket) this.#read(drop)
+    if (this.#isAtEnd) this.#letGo()
+    else if (this.#fd !== undefined && !this.#socket) this.#follow(this.#fd)
+    else this.resume()
+    return this.#isAtEnd
   }
 
   onceClosed(onClosed: () => void): void {
@@ -151,14 +139,48 @@ class FifoReader {
 
   destroy(): void {
     this.#closeWriter()
-    this.#close()
+    if (this.#socket) this.#socket.destroy()
+    else if (this.#fd !== undefined) closeSync(this.#fd)
+    this.#socket = undefined
+    this.#fd = undefined
   }
 
-  #close(): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    if (this.#socket) this.#socket.destroy()
-    else closeSync(this.#fd)
+  #follow(fd: number): void {
+    const socket = new Socket({ fd, readable: true, writable: false })
+    this.#socket = socket
+    socket.on('data', (bytes) => this.#onData(bytes))
+    socket.on('error', () => {
+      // `close` follows.
+    })
+    socket.on('close', () => {
+      if (this.#socket === socket) this.#letGo()
+    })
+  }
+
+  /** Reads what is there; false when somebody has no room for all of it. More than a pipe holds is of who never stops. */
+  #read(onData: (bytes: Buffer) => void, isFull = () => false): boolean {
+    this.#isAtEnd = false
+    for (let taken = 0; taken < PIPE_BYTES;) {
+      if (isFull()) return false
+      const count = this.#fd === undefined ? 0 : readNow(this.#fd, this.#scratch)
+      this.#isAtEnd = count === 0
+      if (!count) return true
+      onData(Buffer.from(this.#scratch.subarray(0, count)))
+      taken += count
+    }
+    return true
+  }
+
+  /** A socket takes its descriptor along. */
+  #letGo(): void {
+    if (!this.#socket) return
+    this.#fd = this.#openFifo()
+    this.#socket.destroy()
+    this.#socket = undefined
+  }
+
+  #openFifo(): number {
+    return openSync(this.#path, O_RDONLY | O_NONBLOCK)
   }
 
   #closeWriter(): void {
@@ -166,6 +188,8 @@ class FifoReader {
     this.#writer = undefined
   }
 }
+
+function drop(): void {}
 
 /** 0 at the end, undefined when there is nothing yet. */
 function readNow(fd: number, buffer: Buffer): number | undefined {

@@ -248,6 +248,16 @@ describe.skipIf(!isRoot)('sessions of a guest', () => {
     ])
   })
 
+  it('show no step what somebody wrote to its outputs before it began', async () => {
+    const session = await open()
+    const late = 'sleep 0.2; echo stray > $OUT'
+    await session.run(
+      `import os, subprocess\nquiet = subprocess.DEVNULL\nenv = {**os.environ, "OUT": os.readlink("/proc/self/fd/1")}\nsubprocess.Popen(["sh", "-c", "${late}"], env=env, stdout=quiet, stderr=quiet)\nNone`,
+    )
+    await delay(500)
+    expect(await session.run('print("own")')).toEqual({ ...plain, stdout: 'own\n' })
+  })
+
   it('need no new FIFO where nothing is left behind, and few where something is', async () => {
     const session = await open()
     const fifos = () => readdirSync(guest.stepsDir).length

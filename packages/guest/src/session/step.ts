@@ -10,6 +10,8 @@ import { RichOutput } from './rich-output.ts'
 /** Whoever is done by then is heard at its end, and needs no readers. */
 const SHORT_MS = 2
 
+type ShownLine = Exclude<DriverRichLine, { kind: 'error' }>
+
 export interface StepOutcome {
   readonly error: DriverError | undefined
   readonly timedOut: boolean
@@ -28,6 +30,8 @@ export class Step {
   #room = Promise.withResolvers<void>()
   #pair: OutputPair | undefined
   #error: DriverError | undefined
+  /** The last that the code shows: it comes with whatever comes next. */
+  #result: ShownLine | undefined
   #hearing: NodeJS.Timeout | undefined
 
   constructor(spec: GuestStepSpec, outbox: Outbox) {
@@ -82,8 +86,20 @@ export class Step {
       this.#error = line.error
       return
     }
+    // Nothing is drained for it: mostly it is heard together with the end, where everything is.
+    if (line.kind === 'result' && !this.#result) this.#result = line
+    else this.#show(line)
+  }
+
+  #show(line: ShownLine): void {
     this.#pair?.drain(this.#output)
+    this.#showResult()
     this.#rich.add(line)
+  }
+
+  #showResult(): void {
+    if (this.#result) this.#rich.add(this.#result)
+    this.#result = undefined
   }
 
   /** Says how it ended at once, and closes with what was written before. Resolves when the host has most of it. */
@@ -95,6 +111,7 @@ export class Step {
     try {
       await this.#drain(pairs)
     } finally {
+      this.#showResult()
       if (error) this.#rich.error(error)
       this.#output.close()
     }

@@ -36,6 +36,7 @@ ONLY_AST = _ast.PyCF_ONLY_AST
 CO_COROUTINE = 0x80
 SIGINT = _signal.SIGINT
 HIGH_FD = 600
+NULL = "/dev/null"
 
 environ = os.environ._data
 putenv, unsetenv = posix.putenv, posix.unsetenv
@@ -57,6 +58,8 @@ class Driver:
 
     channel = -1
     null = -1
+    # Stdin of the steps that are given none.
+    empty = None
     step = None
     steps = 0
     # An interrupt stops code only while this is true.
@@ -77,7 +80,18 @@ class Step:
         self.nonce = nonce
         self.over = False
         self.lock = _thread.RLock()
-        self.streams = {}
+        self.streams = Streams()
+
+
+class Streams(dict):
+    """The text that a step writes, by fd. Made when it writes: most of what is asked for is not printed."""
+
+    def __missing__(self, fd):
+        raw = BufferedWriter(FileIO(fd, "w", closefd=False))
+        errors = (STDOUT if fd == 1 else STDERR).errors
+        stream = TextIOWrapper(raw, encoding="utf-8", errors=errors, newline="\n", line_buffering=True)
+        self[fd] = stream
+        return stream
 
 
 class Stream(TextIOBase):
@@ -170,7 +184,7 @@ def flush_stream(fd):
     step = owner.get() or Driver.step
     if step is not None:
         with step.lock:
-            if not step.over:
+            if not step.over and fd in step.streams:
                 step.streams[fd].flush()
 
 
@@ -349,22 +363,37 @@ def raise_if_meant(step):
 
 
 def begin(step, request):
-    for target, name in enumerate(("stdin", "stdout", "stderr")):
-        fd = open_high(request[name], posix.O_WRONLY if target else posix.O_RDONLY)
-        dup2(fd, target)
-        close(fd)
-    for fd, stream in ((1, STDOUT), (2, STDERR)):
-        raw = BufferedWriter(FileIO(fd, "w", closefd=False))
-        step.streams[fd] = TextIOWrapper(
-            raw, encoding="utf-8", errors=stream.errors, newline="\n", line_buffering=True
-        )
-    stdin = BufferedReader(FileIO(0, "r", closefd=False))
-    sys.stdin = sys.__stdin__ = TextIOWrapper(stdin, encoding="utf-8", errors="surrogateescape")
+    take_stdin(request["stdin"])
+    for target, name in ((1, "stdout"), (2, "stderr")):
+        open_as(target, request[name], posix.O_WRONLY)
     sys.stdout = sys.__stdout__ = STDOUT
     sys.stderr = sys.__stderr__ = STDERR
     for name, value in request["env"].items():
         set_variable(name.encode(), value.encode("utf-8", "surrogateescape"))
     Driver.step = step
+
+
+def take_stdin(path):
+    if path == NULL:
+        to_null(0)
+    else:
+        open_as(0, path, posix.O_RDONLY)
+    # One that reads nothing has nothing to forget, and serves until somebody breaks it.
+    if path != NULL or Driver.empty is None or not is_whole(Driver.empty):
+        raw = BufferedReader(FileIO(0, "r", closefd=False))
+        stdin = TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape")
+        Driver.empty = stdin if path == NULL else None
+    else:
+        stdin = Driver.empty
+    sys.stdin = sys.__stdin__ = stdin
+
+
+def is_whole(stdin):
+    try:
+        return not stdin.closed and stdin.encoding == "utf-8" and stdin.errors == "surrogateescape"
+    except ValueError:
+        # It was detached.
+        return False
 
 
 def set_variable(name, value):
@@ -377,8 +406,18 @@ def set_variable(name, value):
         putenv(name, value)
 
 
+def open_as(target, path, flags):
+    fd = open_fd(path, flags | posix.O_CLOEXEC)
+    # Earlier steps may have closed 0, 1 or 2, which open then gives us.
+    if fd <= 2:
+        close(fd)
+        fd = open_high(path, flags)
+    dup2(fd, target)
+    close(fd)
+
+
 def open_high(path, flags):
-    """Earlier steps may have closed 0, 1 or 2, which open would then give us."""
+    """Out of the way of user code."""
     fd = open_fd(path, flags | posix.O_CLOEXEC)
     try:
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
@@ -470,7 +509,7 @@ def to_null(fd):
     try:
         dup2(Driver.null, fd)
     except OSError:
-        Driver.null = open_high("/dev/null", posix.O_RDWR)
+        Driver.null = open_high(NULL, posix.O_RDWR)
         dup2(Driver.null, fd)
 
 
