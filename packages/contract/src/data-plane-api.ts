@@ -174,9 +174,9 @@ export type NodeStepSpec = z.infer<typeof nodeStepSpec>
 
 export const FOLLOW_PROTOCOL = 'airlock-follow'
 
-export const followedCall = z.union([
-  z.strictObject({ sandbox: sandboxId, command: nodeCommandSpec }),
-  z.strictObject({ sandbox: sandboxId, session: sessionId, step: nodeStepSpec }),
+export const followedCall = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('command'), sandbox: sandboxId, command: nodeCommandSpec }),
+  z.strictObject({ kind: z.literal('step'), sandbox: sandboxId, session: sessionId, step: nodeStepSpec }),
 ])
 export type FollowedCall = z.infer<typeof followedCall>
 

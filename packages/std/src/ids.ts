@@ -1,31 +1,29 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomFillSync } from 'node:crypto'
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
+/** All of two characters, by ten bits. */
+const PAIRS = Array.from({ length: 1024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits % 32]}`)
+
+/** Random bits for many ids at once: to fetch them is what costs. Each is used once. */
+const POOL = new Uint16Array(1024)
+let used = POOL.length
+
 /** A new id: `<prefix>_` and 26 base-32 characters, 48 bits of time then 80 random bits, so ids sort by age. */
 export function newId(prefix: string, now: number = Date.now()): string {
-  let time = ''
-  let rest = now
-  for (let i = 0; i < 10; i++) {
-    time = ALPHABET[rest % 32] + time
-    rest = Math.floor(rest / 32)
-  }
-  return `${prefix}_${time}${randomTail()}`
+  let text = ''
+  for (let i = 0, rest = now; i < 5; i++, rest = Math.floor(rest / 1024)) text = PAIRS[rest % 1024] + text
+  for (let i = 0; i < 8; i++) text += PAIRS[randomBits() % 1024]
+  return `${prefix}_${text}`
 }
 
-/** 16 characters. A UUID costs a third of so many random bytes; its ends are random, its middle is not. */
-function randomTail(): string {
-  const uuid = randomUUID()
-  const digits = `${uuid.slice(0, 8)}${uuid.slice(24)}`
-  let text = ''
-  for (let at = 0; at < digits.length; at += 5) {
-    let bits = Number.parseInt(digits.slice(at, at + 5), 16)
-    for (let i = 0; i < 4; i++) {
-      text += ALPHABET[bits % 32]
-      bits = Math.floor(bits / 32)
-    }
+/** 16 of them. */
+function randomBits(): number {
+  if (used === POOL.length) {
+    randomFillSync(POOL)
+    used = 0
   }
-  return text
+  return POOL[used++] ?? 0
 }
 
 /** Random lower-case base-32 text, 5 bits a character. */

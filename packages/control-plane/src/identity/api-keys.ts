@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Role } from '@airlock/contract'
 import { randomText } from '@airlock/std'
 import type { StoredApiKey } from '../store/api-keys.ts'
@@ -55,5 +55,5 @@ export function refuseApiKey(given: ParsedApiKey, row: StoredApiKey | undefined,
 const NO_HASH = '0'.repeat(64)
 
 function hashSecret(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
+  return hash('sha256', secret)
 }

@@ -16,7 +16,7 @@ import {
   listCommands,
   type StoredCommand,
 } from '../store/commands.ts'
-import { isSandboxActive, type StoredSandbox } from '../store/sandboxes.ts'
+import type { StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
 import { insidePath } from './asked-paths.ts'
 import type { CommandWatch } from './command-watch.ts'
@@ -136,11 +136,11 @@ export class Commands {
   async #insert(row: StoredCommand): Promise<void> {
     const { store, failpoint } = this.#context
     // A host that dies takes the sandbox along, and its evidence is on disk.
-    await store.quick(async (db) => {
-      // Its end takes the commands along, so none may come after it.
-      if (!(await isSandboxActive(db, row.sandbox))) throw new AirlockError('sandbox_ended')
-      await insertCommand(db, row)
-    })
+    try {
+      await store.enter((db) => insertCommand(db, row))
+    } catch (error) {
+      throw store.isMissing(error) ? new AirlockError('sandbox_ended', undefined, { cause: error }) : error
+    }
     await failpoint('command.row-written')
   }
 

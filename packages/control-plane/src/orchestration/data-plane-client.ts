@@ -195,12 +195,12 @@ export class DataPlaneClient {
 
   /** Runs a command and answers once it was taken, with what it says and how it ends. Idempotent by its id. */
   async runFollowed(sandbox: string, spec: NodeCommandSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
-    return this.#followed.ask({ sandbox, command: spec }, signal)
+    return this.#followed.ask({ kind: 'command', sandbox, command: spec }, signal)
   }
 
   /** Gives code to a session in the same way. */
   async step(of: SessionRef, spec: NodeStepSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
-    return this.#followed.ask({ ...of, step: spec }, signal)
+    return this.#followed.ask({ kind: 'step', ...of, step: spec }, signal)
   }
 
   async signal(of: CommandRef, name: SignalName): Promise<void> {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { redactText, type Written } from '@airlock/audit'
 import {
   AirlockError,
@@ -9,7 +9,6 @@ import {
   type StepEvent,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
-import { isSessionActive } from '../store/sessions.ts'
 import {
   deleteStep,
   findStep,
@@ -65,7 +64,7 @@ export class Steps {
     const place = await usableSession(this.#context, caller, sessionId)
     // Never fails, and nobody needs it on disk before the step runs.
     void this.#parts.sessions.touch(place)
-    const codeHash = createHash('sha256').update(body.code).digest('hex')
+    const codeHash = hash('sha256', body.code)
     const row = await this.#once(place, { caller, body, codeHash })
     this.#seen.set(caller, { place, row })
     return this.#show(row, place)
@@ -188,13 +187,13 @@ export class Steps {
     const { store, failpoint } = this.#context
     const { session, stepId } = row
     // The host takes the session along, and with it everything that a lost row could let run twice.
-    const first = await store.quick(async (db) => {
-      // Its end takes the steps along, so none may come after it.
-      if (!(await isSessionActive(db, session))) throw new AirlockError('session_expired')
-      return (await insertStep(db, row)) ? row : findStepByKey(db, { session, stepId })
-    })
-    await failpoint('step.row-written')
-    return first ?? row
+    try {
+      const isNew = await store.enter((db) => insertStep(db, row))
+      await failpoint('step.row-written')
+      return isNew ? row : ((await store.query((db) => findStepByKey(db, { session, stepId }))) ?? row)
+    } catch (error) {
+      throw store.isMissing(error) ? new AirlockError('session_expired', undefined, { cause: error }) : error
+    }
   }
 
   /** Throws when it certainly does not run; when nobody can say, it is followed like one that does. */

@@ -38,7 +38,7 @@ export type CommandEnd = Pick<
 const INSERT = `insert into commands
   (id, tenant, agent, sandbox, argv, cwd, actor, recorded, max_output_bytes, decision,
    state, exit_code, signal, timed_out, cause, truncated, output_bytes, started_at, ended_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+  values ($1, $2, $3, (select id from sandboxes where id = $4 and state = 'active'), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
   on conflict (id) do nothing`
 
 const END = `update commands
@@ -46,6 +46,7 @@ const END = `update commands
       started_at = $9, ended_at = $10
   where id = $1 and state = 'running'`
 
+/** Throws when the sandbox is not active, see `Store.isMissing`: its end takes the commands along, so none may come after it. */
 export async function insertCommand(db: Queries, command: StoredCommand): Promise<void> {
   const { id, tenant, agent, sandbox, argv, cwd, actor, recorded, maxOutputBytes, decision: said, ...end } = command
   await rawQuery(db, INSERT, [

@@ -91,6 +91,8 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (text: string) 
 /** By SQLSTATE, by class of SQLSTATE (its first two characters), or by the code of a socket. */
 const CODES: Readonly<Record<Exclude<StoreFault, 'other'>, readonly string[]>> = {
   taken: ['23505'],
+  // Of a column that a query fills.
+  missing: ['23502'],
   // A disk, and a server that may only be read.
   full: ['53100', '25006'],
   // Connections; then serialization, deadlock, lock, shutdown, crash, start, too many connections.
@@ -105,6 +107,6 @@ function faultOf(error: unknown): StoreFault {
   if (!(error instanceof Error)) return 'other'
   if (!('code' in error) || typeof error.code !== 'string') return BROKEN.test(error.message) ? 'busy' : 'other'
   const { code } = error
-  const faults = ['taken', 'full', 'busy', 'closed'] as const
+  const faults = ['taken', 'missing', 'full', 'busy', 'closed'] as const
   return faults.find((fault) => CODES[fault].includes(code) || CODES[fault].includes(code.slice(0, 2))) ?? 'other'
 }

@@ -14,7 +14,7 @@ export function rowParser<T>(schema: z.ZodType<T>): (row: Row) => T {
   return (row) => {
     const { id } = row
     const before = known.get(id)
-    if (before && isSame(before.row, row)) return before.parsed
+    if (before && (before.row === row || isSame(before.row, row))) return before.parsed
     const parsed = schema.parse(row)
     const [oldest] = known.keys()
     if (known.size >= MAX_ROWS && !before) known.delete(oldest)

@@ -109,10 +109,6 @@ export async function findSandbox(db: Queries, id: string): Promise<StoredSandbo
   return rows[0] && parseKnown(rows[0])
 }
 
-export async function isSandboxActive(db: Queries, id: string): Promise<boolean> {
-  return (await rawQuery(db, "select 1 from sandboxes where id = $1 and state = 'active'", [id])).rows.length > 0
-}
-
 export async function findLivingByName(
   db: Queries,
   of: { readonly tenant: string; readonly agent: string; readonly name: string },

@@ -54,10 +54,6 @@ export async function findSession(db: Queries, id: string): Promise<StoredSessio
   return rows[0] && parseKnown(rows[0])
 }
 
-export async function isSessionActive(db: Queries, id: string): Promise<boolean> {
-  return (await rawQuery(db, "select 1 from sessions where id = $1 and state = 'active'", [id])).rows.length > 0
-}
-
 export interface SessionFilter {
   readonly tenant: string
   readonly agents: readonly string[] | null

@@ -54,6 +54,8 @@ class Durability {
 
 /** Our queries are few; only those with lists of ids come in many lengths. */
 const MAX_STATEMENTS = 256
+/** Rows that are remembered, of one statement. */
+const MAX_ANSWERS = 1024
 
 /** Preparing a statement costs more than running it, so each is kept. None is read in pieces, so each is free again. */
 function adapt(database: DatabaseSync, durability: Durability): SqliteDatabase {
@@ -78,9 +80,16 @@ function adapt(database: DatabaseSync, durability: Durability): SqliteDatabase {
 
 interface Now {
   readonly statement: StatementSync
+  /** What one that is asked by an id said last. */
+  readonly answers: Map<Parameter, Answered>
   /** As the rest of the program names them. */
   readonly columns: readonly string[]
   readonly isRead: boolean
+}
+
+interface Answered {
+  readonly values: readonly unknown[]
+  readonly row: Readonly<Record<string, unknown>>
 }
 
 /** Of statements that are written down: there are a handful. */
@@ -90,13 +99,15 @@ function runnerOf(database: DatabaseSync, durability: Durability): ReturnType<ty
     const statement = database.prepare(numbered(sql))
     statement.setReturnArrays(true)
     const columns = statement.columns().map(({ name }) => camelCase(name))
-    const now = { statement, columns, isRead: READS.test(sql) }
+    const now = { statement, columns, isRead: READS.test(sql), answers: new Map() }
     known.set(sql, now)
     return now
   }
   return (sql, parameters, isDurable) => {
-    const { statement, columns, isRead } = known.get(sql) ?? prepare(sql)
-    if (isRead) return { rows: statement.all(...parameters).map((values) => toRow(columns, values)), changes: 0 }
+    const now = known.get(sql) ?? prepare(sql)
+    const { statement } = now
+    if (now.isRead)
+      return { rows: statement.all(...parameters).map((values) => rowOf(now, parameters, values)), changes: 0 }
     durability.isWanted = isDurable
     durability.apply()
     durability.isWanted = true
@@ -104,9 +115,26 @@ function runnerOf(database: DatabaseSync, durability: Durability): ReturnType<ty
   }
 }
 
-function toRow(columns: readonly string[], values: unknown): Readonly<Record<string, unknown>> {
-  const row: Record<string, unknown> = {}
+/** The same object as last time when nothing in it changed: to make it costs more than to read it, and so does to compare it. */
+function rowOf(
+  { answers, columns }: Now,
+  parameters: readonly Parameter[],
+  values: unknown,
+): Readonly<Record<string, unknown>> {
   if (!Array.isArray(values)) throw new TypeError('a row is no list of values')
+  const [id] = parameters
+  if (parameters.length !== 1 || id === undefined) return toRow(columns, values)
+  const before = answers.get(id)
+  if (before && values.every((value, at) => value === before.values[at])) return before.row
+  const row = toRow(columns, values)
+  const [oldest] = answers.keys()
+  if (answers.size >= MAX_ANSWERS && !before && oldest !== undefined) answers.delete(oldest)
+  answers.set(id, { values, row })
+  return row
+}
+
+function toRow(columns: readonly string[], values: readonly unknown[]): Readonly<Record<string, unknown>> {
+  const row: Record<string, unknown> = {}
   for (const [at, name] of columns.entries()) row[name] = values[at]
   return row
 }
@@ -152,10 +180,12 @@ const LOCKED = 6
 const FULL = 13
 const CONSTRAINT_PRIMARY_KEY = 1555
 const CONSTRAINT_UNIQUE = 2067
+const CONSTRAINT_NOT_NULL = 1299
 
 function faultOf(error: unknown): StoreFault {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return 'other'
   if (error.errcode === CONSTRAINT_UNIQUE || error.errcode === CONSTRAINT_PRIMARY_KEY) return 'taken'
+  if (error.errcode === CONSTRAINT_NOT_NULL) return 'missing'
   const primary = error.errcode & 0xff
   if (primary === BUSY || primary === LOCKED) return 'busy'
   return primary === FULL ? 'full' : 'other'

@@ -42,7 +42,7 @@ const ENDED = ['completed', 'failed'] as const
 const INSERT = `insert into steps
   (id, tenant, agent, sandbox, session, step_id, code_hash, actor, recorded, max_output_bytes, decision,
    status, error, cause, restarted, truncated, output_bytes, usage, started_at, ended_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+  values ($1, $2, $3, $4, (select id from sessions where id = $5 and state = 'active'), $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
   on conflict do nothing`
 
 const END = `update steps
@@ -52,7 +52,8 @@ const END = `update steps
 
 /**
  * Takes the step's id in its session. False when the id is taken by another step: that is what makes it run at most once.
- * Ours are new, so the same row came from us, by a try whose answer was lost.
+ * Ours are new, so the same row came from us, by a try whose answer was lost. Throws when the session is not active, see
+ * `Store.isMissing`: its end takes the steps along, so none may come after it.
  */
 export async function insertStep(db: Queries, step: StoredStep): Promise<boolean> {
   const { id, tenant, agent, sandbox, session, stepId, codeHash, actor, recorded, maxOutputBytes } = step

@@ -85,9 +85,19 @@ export class Store {
     return this.#patiently(() => work(this.#quickDb))
   }
 
+  /** The same for a new row that rests on another: where others write that one too, nobody does meanwhile. */
+  async enter<T>(work: (db: Queries) => Promise<T>): Promise<T> {
+    return this.isShared ? this.transaction(work) : this.quickly(work)
+  }
+
   /** A unique index refused the row. */
   isTaken(error: unknown): boolean {
     return this.#faultOf(error) === 'taken'
+  }
+
+  /** The row that another rests on is not there. */
+  isMissing(error: unknown): boolean {
+    return this.#faultOf(error) === 'missing'
   }
 
   async close(): Promise<void> {

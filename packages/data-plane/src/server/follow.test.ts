@@ -44,7 +44,11 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
     await once(socket, 'connect')
     return socket
   }
-  const shell = (line: string, sandbox = SANDBOX) => ({ sandbox, command: guest.spec(['/bin/sh', '-c', line]) })
+  const shell = (line: string, sandbox = SANDBOX) => ({
+    kind: 'command',
+    sandbox,
+    command: guest.spec(['/bin/sh', '-c', line]),
+  })
 
   it('carries one call after another, each from its taking to its end', async () => {
     const socket = await dial()

@@ -51,7 +51,7 @@ async function start(frame: Frame, { sandboxes }: Parts) {
   if (!parsed.success) throw new AirlockError('invalid_request', describeIssues(parsed.error))
   const call = parsed.data
   const { id } =
-    'step' in call
+    call.kind === 'step'
       ? await sandboxes.step(call.sandbox, call.session, call.step)
       : await sandboxes.run(call.sandbox, call.command)
   return { link: sandboxes.link(call.sandbox), id }

@@ -57,8 +57,8 @@ export class CommandTable {
   readonly #dirty = new Set<CommandRecord>()
   /** What has not ended, in the order of channels. */
   readonly #unended = new Set<CommandRecord>()
-  /** What has, oldest first, by session; commands are nobody's. */
-  readonly #ended = new Map<string | undefined, CommandRecord[]>()
+  /** What has, by session; commands are nobody's. */
+  readonly #ended = new Map<string | undefined, Ended>()
   #lastChannel = 0
   #isHeld = false
 
@@ -227,17 +227,22 @@ export class CommandTable {
   async #finish(record: CommandRecord): Promise<void> {
     this.#clearOverdue(record.id)
     this.#save(record)
-    const ended = this.#retire(record)
+    const { records } = this.#retire(record)
     if (record.session !== undefined) await this.#nextTurn(record.session)
     const kept = record.session === undefined ? BOUNDS.endedCommands : BOUNDS.endedSteps
-    for (const old of ended.splice(0, Math.max(0, ended.length - kept))) await this.drop(old)
+    for (const old of records) {
+      if (records.size <= kept) return
+      records.delete(old)
+      await this.drop(old)
+    }
   }
 
-  #retire(record: CommandRecord): CommandRecord[] {
+  #retire(record: CommandRecord): Ended {
     this.#unended.delete(record)
-    const ended = this.#ended.get(record.session) ?? []
+    const ended = this.#ended.get(record.session) ?? { records: new Set(), lastAt: 0 }
     this.#ended.set(record.session, ended)
-    ended.push(record)
+    ended.records.add(record)
+    ended.lastAt = record.command.endedAt ?? 0
     return ended
   }
 
@@ -276,7 +281,7 @@ export class CommandTable {
   #hadCompany({ session, command: { startedAt } }: CommandRecord): boolean {
     if ([...this.#unended].some((other) => other.session !== session)) return true
     const others = [...this.#ended].filter(([owner]) => owner !== session)
-    return others.some(([, ended]) => (ended.at(-1)?.command.endedAt ?? 0) >= startedAt)
+    return others.some(([, { lastAt }]) => lastAt >= startedAt)
   }
 
   #throwOnTooMany(session: string | undefined): void {
@@ -352,6 +357,12 @@ export class CommandTable {
     clearTimeout(this.#overdue.get(id))
     this.#overdue.delete(id)
   }
+}
+
+interface Ended {
+  /** Oldest first. */
+  readonly records: Set<CommandRecord>
+  lastAt: number
 }
 
 /** In the order of channels, which is that of their beginnings; what has ended in that of their ends. */

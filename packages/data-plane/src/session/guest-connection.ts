@@ -31,6 +31,7 @@ export interface ConnectionEvents {
 
 interface Pending {
   readonly op: Op
+  /** With what fits the schema of `op`. */
   resolve(result: unknown): void
   reject(error: AirlockError): void
 }
@@ -103,7 +104,7 @@ export class GuestConnection {
     signal?.addEventListener('abort', abort)
     try {
       this.send({ type: 'request', id, request })
-      return parseResult<K>(request.op, await promise)
+      return (await promise) as GuestResults[K]
     } finally {
       signal?.removeEventListener('abort', abort)
       this.#pending.delete(id)
@@ -151,14 +152,10 @@ export class GuestConnection {
       return
     }
     const parsed = guestResults[pending.op].safeParse(message.result)
-    if (parsed.success) pending.resolve(message.result)
+    if (parsed.success) pending.resolve(parsed.data)
     else {
       pending.reject(new AirlockError('internal', 'the sandbox gave an impossible answer', { cause: parsed.error }))
       throw parsed.error
     }
   }
-}
-
-function parseResult<K extends Op>(op: K, result: unknown): GuestResults[K] {
-  return guestResults[op].parse(result) as GuestResults[K]
 }

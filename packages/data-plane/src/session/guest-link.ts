@@ -28,6 +28,8 @@ import type { GroupUsage } from './spool.ts'
 /** How long a guest that went away is given to come back before a request fails. */
 const REATTACH_MS = 2000
 const FORGET_MS = 20
+/** Far less than a guest remembers. */
+const FORGET_AT_ONCE = 32
 
 export interface GuestLinkOptions {
   readonly sandbox: string
@@ -400,10 +402,11 @@ export class GuestLink {
     }
   }
 
-  /** There is no hurry: it goes along with whatever is asked next. */
+  /** There is no hurry: several go together. */
   #forget(channel: number): void {
     this.#forgotten.push(channel)
-    this.#forgetting ??= setTimeout(() => this.#sendForgotten(), FORGET_MS).unref()
+    if (this.#forgotten.length >= FORGET_AT_ONCE) this.#sendForgotten()
+    else this.#forgetting ??= setTimeout(() => this.#sendForgotten(), FORGET_MS).unref()
   }
 
   #sendForgotten(): void {
@@ -418,7 +421,6 @@ export class GuestLink {
     const ask = async (limit: AbortSignal | undefined) => {
       for (;;) {
         const connection = this.#attached ?? (await this.#connectionSoon(limit))
-        this.#sendForgotten()
         try {
           return await connection.request(request, limit)
         } catch (error) {
