@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { createInterface } from 'node:readline'
-import { json } from 'node:stream/consumers'
 import { Cleanup } from '@airlock/std'
 import type { Contender } from '../contenders/contender.ts'
 import type { Metric } from '../report.ts'
@@ -114,15 +113,20 @@ async function stepByHttp(
   session: string,
   code: string,
 ): Promise<unknown> {
-  const answer = await new Promise<Answer>((resolve, reject) => {
-    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' }
-    const url = new URL(`/v1/sessions/${session}/steps`, server.url)
-    const outgoing = request(url, { method: 'POST', agent, headers }, (response) => {
+  // As little as there is to an HTTP client: what it costs is counted, too.
+  const { hostname, port } = new URL(server.url)
+  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' }
+  const asked = { hostname, port, path: `/v1/sessions/${session}/steps`, method: 'POST', agent, headers }
+  const text = await new Promise<string>((resolve, reject) => {
+    const outgoing = request(asked, (response) => {
       if (response.statusCode !== 200) reject(new TypeError(`a step answered ${response.statusCode}`))
-      json(response).then((value) => resolve(value as Answer), reject)
+      let said = ''
+      response.setEncoding('utf8').on('data', (more: string) => (said += more))
+      response.once('end', () => resolve(said)).once('error', reject)
     })
     outgoing.once('error', reject).end(JSON.stringify({ code }))
   })
+  const answer = JSON.parse(text) as Answer
   return answer.outputs[0]?.data['text/plain'] ?? answer.stdout.trim()
 }
 
