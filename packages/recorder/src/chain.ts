@@ -255,8 +255,9 @@ export class Chain {
   async #sync(): Promise<void> {
     const unsynced = this.#unsynced
     if (unsynced.length === 0) return
+    const failpoint = this.#failpointOf(unsynced.flatMap(({ batch }) => batch))
     await this.#file.sync()
-    await this.#failpointOf(unsynced.flatMap(({ batch }) => batch))('record.synced')
+    await failpoint('record.synced')
     this.#durable = this.#written
     this.#forgetUnsynced()
     for (const { draft, owed, batch } of unsynced) {
