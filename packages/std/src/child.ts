@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** Why a supervised process is asked to stop: `end` everything it runs, or `leave` it running to be found again. */
@@ -42,6 +43,8 @@ export class Supervised {
   }
 
   ready(facts: Readonly<Record<string, unknown>> = {}): void {
+    // For the next life, however this one ends.
+    flushCompileCache()
     this.#send({ type: 'ready', facts })
   }
 
@@ -98,6 +101,8 @@ export async function actAs<T>(
  */
 export function dropPrivileges(to: { readonly uid: number; readonly gid: number } | undefined): void {
   if (!to) return
+  // Node would write at the exit, when it may no longer.
+  flushCompileCache()
   process.setgroups?.([])
   process.setgid?.(to.gid)
   process.setuid?.(to.uid)

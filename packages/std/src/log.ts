@@ -1,3 +1,5 @@
+import { escapeSteering } from './steering.ts'
+
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LEVELS)[number]
 
@@ -15,7 +17,7 @@ export function createLog(options: { process: string; level: LogLevel; write(lin
   const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
     if (LEVELS.indexOf(level) < LEVELS.indexOf(options.level)) return
     const line = { ts: new Date().toISOString(), level, process: options.process, message, ...fields }
-    options.write(`${JSON.stringify(line, plainErrors)}\n`)
+    options.write(`${escapeSteering(JSON.stringify(line, plainErrors))}\n`)
   }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
