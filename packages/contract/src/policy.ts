@@ -102,8 +102,12 @@ const quotaMatch = z.strictObject({
       memoryBytes: z.number().min(0).optional(),
       pids: z.number().min(0).optional(),
       diskBytes: z.number().min(0).optional(),
+      inodes: z.number().min(0).optional(),
+      openFiles: z.number().min(0).optional(),
+      cpuSeconds: z.number().min(0).optional().describe('Of a sandbox; one without a cap is over.'),
       lifetimeMs: z.number().min(0).optional(),
       timeoutMs: z.number().min(0).optional().describe('Of a command or a step.'),
+      cpuTimeMs: z.number().min(0).optional().describe('Of a command; one without a cap is over.'),
     })
     .refine(atLeastOne, 'must name something')
     .describe('One of them is more than that.'),

@@ -13,8 +13,17 @@ export const operation = z.discriminatedUnion('kind', [
     /** Names alone. */
     env: z.array(z.string()),
     timeoutMs: z.number(),
+    /** Absent without a cap. */
+    cpuTimeMs: z.number().optional(),
   }),
-  z.strictObject({ kind: z.literal('code'), runtime: z.string(), code: z.string(), timeoutMs: z.number() }),
+  z.strictObject({
+    kind: z.literal('code'),
+    runtime: z.string(),
+    code: z.string(),
+    /** Names alone. */
+    env: z.array(z.string()).optional(),
+    timeoutMs: z.number(),
+  }),
   z.strictObject({
     kind: z.literal('file'),
     action: z.enum(['read', 'write', 'list', 'mkdir', 'move', 'remove']),
@@ -30,6 +39,8 @@ export const operation = z.discriminatedUnion('kind', [
     limits,
     labels: z.record(z.string(), z.string()),
     lifetimeMs: z.number(),
+    /** Names alone. */
+    env: z.array(z.string()).optional(),
     mounts: z.array(z.strictObject({ path: z.string(), mode: z.enum(['ro', 'rw']) })),
   }),
   z.strictObject({ kind: z.literal('network'), host: z.string(), port: z.int() }),

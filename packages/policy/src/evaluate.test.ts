@@ -31,7 +31,7 @@ const question = (operation: Operation, more: Partial<Question> = {}): Question 
   operation,
   ...more,
 })
-const sandbox: Operation = {
+const sandbox: Extract<Operation, { kind: 'sandbox' }> = {
   kind: 'sandbox',
   template: 'base',
   tier: 'standard',
@@ -67,7 +67,7 @@ describe('what no rule speaks of', () => {
     const asks = house({ default: 'ask' })
     expect(evaluate([builtin, asks], question(shell('ls')), ALLOW)).toMatchObject({
       effect: 'ask',
-      policyVersion: 'builtin@1,house@2',
+      policyVersion: 'builtin@2,house@2',
     })
     expect(evaluate([asks], question(shell('ls')), DENY).effect).toBe('deny')
   })
@@ -125,7 +125,7 @@ describe('a rule', () => {
         },
       ],
       conditions: {},
-      policyVersion: 'builtin@1',
+      policyVersion: 'builtin@2',
     })
   })
 
@@ -169,6 +169,26 @@ describe('a rule', () => {
     expect(evaluate([builtin], question(operation), ALLOW).effect).toBe('deny')
   })
 
+  it.each<[string, Operation]>([
+    ['a command', { kind: 'command', argv: ['ls'], cwd: '/workspace', env: ['LD_PRELOAD'], timeoutMs: 1 }],
+    ['a step of bash', { kind: 'code', runtime: 'bash', code: 'ls', env: ['LD_PRELOAD'], timeoutMs: 1 }],
+    ['a step of python', { kind: 'code', runtime: 'python', code: '1', env: ['PYTHONSTARTUP'], timeoutMs: 1 }],
+    ['a sandbox', { ...sandbox, env: ['A', 'LD_AUDIT'] }],
+    ['a session', { kind: 'other', payload: { runtime: 'python', labels: {}, env: ['BASH_ENV'] } }],
+  ])('of variables is asked of the environment of %s', (_of, operation) => {
+    const { effect, rules } = evaluate([builtin], question(operation), ALLOW)
+    expect({ effect, rules: rules.map(({ rule }) => rule) }).toMatchObject({
+      effect: 'ask',
+      rules: expect.arrayContaining(['preloading']),
+    })
+  })
+
+  it('of variables leaves alone what has none of them, and covers nothing that was not covered', () => {
+    const harmless: Operation = { kind: 'other', payload: { env: ['EDITOR'] } }
+    expect(evaluate([builtin], question(harmless), ALLOW)).toMatchObject({ effect: 'allow', rules: [] })
+    expect(evaluate([builtin], question(harmless), { default: 'deny' }).effect).toBe('deny')
+  })
+
   it('of code is asked of the code in a command too', () => {
     const decision = evaluate([builtin], question(shell(`python3 -c "import shutil; shutil.rmtree('/')"`)), ALLOW)
     expect(decision.rules.map(({ rule }) => rule)).toEqual(['destructive-removal-in-code'])
@@ -188,6 +208,24 @@ describe('rules about sandboxes', () => {
     expect(effectOf({ memoryBytes: 1 })).toBe('ask')
     expect(effectOf({ lifetimeMs: 59_999 })).toBe('ask')
     expect(effectOf({ lifetimeMs: 60_000, pids: 64, diskBytes: 1024 ** 3 })).toBe('allow')
+  })
+
+  it('can name every limit, and no cap is over each', () => {
+    const effectOf = (over: Record<string, number>, operation: Operation) =>
+      evaluate(
+        [house({ rules: [{ id: 'q', kind: 'quota', effect: 'ask', risk: 'low', reason: 'x', match: { over } }] })],
+        question(operation, { point: 'sandbox.create' }),
+        ALLOW,
+      ).effect
+    const asked = { ...sandbox.limits, cpuSeconds: 60 }
+    for (const [name, value] of Object.entries(asked)) {
+      expect([name, effectOf({ [name]: value }, { ...sandbox, limits: asked })]).toEqual([name, 'allow'])
+      expect([name, effectOf({ [name]: value - 0.5 }, { ...sandbox, limits: asked })]).toEqual([name, 'ask'])
+    }
+    expect(effectOf({ cpuSeconds: 1e9 }, { ...sandbox, limits: { ...asked, cpuSeconds: null } })).toBe('ask')
+    const command: Operation = { kind: 'command', argv: ['ls'], cwd: '/', env: [], timeoutMs: 1 }
+    const runs: Operation[] = [{ ...command, cpuTimeMs: 1000 }, { ...command, cpuTimeMs: 1001 }, command]
+    expect(runs.map((run) => effectOf({ cpuTimeMs: 1000 }, run))).toEqual(['allow', 'ask', 'ask'])
   })
 
   it('mark large ones by default', () => {

@@ -193,19 +193,23 @@ function ofMount({ paths, modes }: Extract<PolicyRule, { kind: 'mount' }>['match
 type Over = Extract<PolicyRule, { kind: 'quota' }>['match']['over']
 
 function ofQuota(over: Over): (operation: Operation) => boolean {
-  const isOver = (measured: number, bound: number | undefined) => bound !== undefined && measured > bound
+  const { lifetimeMs, timeoutMs, cpuTimeMs, ...limits } = over
+  const bounds = Object.entries(limits)
   return (operation) => {
-    if (operation.kind === 'command' || operation.kind === 'code') return isOver(operation.timeoutMs, over.timeoutMs)
+    if (operation.kind === 'code') return isOver(operation.timeoutMs, timeoutMs)
+    if (operation.kind === 'command')
+      return isOver(operation.timeoutMs, timeoutMs) || isOver(operation.cpuTimeMs ?? null, cpuTimeMs)
     if (operation.kind !== 'sandbox') return false
-    const { cpus, memoryBytes, pids, diskBytes } = operation.limits
+    const asked: Readonly<Record<string, number | null>> = operation.limits
     return (
-      isOver(cpus, over.cpus) ||
-      isOver(memoryBytes, over.memoryBytes) ||
-      isOver(pids, over.pids) ||
-      isOver(diskBytes, over.diskBytes) ||
-      isOver(operation.lifetimeMs, over.lifetimeMs)
+      isOver(operation.lifetimeMs, lifetimeMs) || bounds.some(([name, bound]) => isOver(asked[name] ?? null, bound))
     )
   }
+}
+
+/** No cap is more than any bound. */
+function isOver(measured: number | null, bound: number | undefined): boolean {
+  return bound !== undefined && (measured === null || measured > bound)
 }
 
 function ofTier(match: Extract<PolicyRule, { kind: 'tier' }>['match']): (operation: Operation) => boolean {

@@ -17,6 +17,7 @@ const last: Find = ({ words, positionals }) => {
   const directory = valueOf(words, ['-t', '--target-directory'])
   return directory.length > 0 ? directory : positionals.slice(-1)
 }
+const outputFile: Find = ({ words }) => words.filter((word) => word.startsWith('of=')).map((word) => word.slice(3))
 const every: Find = ({ positionals }) => positionals
 
 const WRITERS: Readonly<Record<string, Find>> = {
@@ -31,7 +32,11 @@ const WRITERS: Readonly<Record<string, Find>> = {
   install: last,
   rsync: last,
   scp: last,
-  dd: ({ words }) => words.filter((word) => word.startsWith('of=')).map((word) => word.slice(3)),
+  dd: outputFile,
+  dcfldd: outputFile,
+  dc3dd: outputFile,
+  ddrescue: last,
+  dd_rescue: last,
   sed: ({ flags, positionals }) => (flags.some(isInPlace) ? positionals : []),
   perl: ({ flags, positionals }) => (flags.some(isInPlace) ? positionals : []),
   sort: ({ words }) => valueOf(words, ['-o', '--output']),

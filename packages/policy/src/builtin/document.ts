@@ -9,7 +9,7 @@ import { SECRETS } from './secrets.ts'
 import { TAMPERING } from './tampering.ts'
 
 /** Rises whenever a rule changes: decisions name it. */
-export const BUILTIN_VERSION = 1
+export const BUILTIN_VERSION = 2
 
 /** What holds unless somebody switches it off: obviously destructive intent is stopped early, and everyday work goes on. */
 export const BUILTIN: PolicyDocument = policyDocument.parse({

@@ -1,5 +1,26 @@
 import type { RuleInput } from './rule-input.ts'
 
+/** Variables that are good for nothing but code in programs of others. */
+const PRELOADING = [
+  'LD_PRELOAD',
+  'LD_AUDIT',
+  'DYLD_INSERT_LIBRARIES',
+  'GCONV_PATH',
+  'BASH_ENV',
+  'PROMPT_COMMAND',
+].concat(['PYTHONSTARTUP', 'PERL5OPT', 'PERL5DB', 'RUBYOPT'])
+
+/** Variables that can do the same, and that ordinary work sets. */
+const SEARCH_PATHS = [
+  'LD_LIBRARY_PATH',
+  'PYTHONPATH',
+  'PYTHONHOME',
+  'PERL5LIB',
+  'RUBYLIB',
+  'NODE_PATH',
+  'NODE_OPTIONS',
+].concat(['JAVA_TOOL_OPTIONS', 'ENV'])
+
 export const TAMPERING: readonly RuleInput[] = [
   {
     id: 'system-start',
@@ -178,10 +199,23 @@ export const TAMPERING: readonly RuleInput[] = [
     effect: 'ask',
     risk: 'high',
     reason: 'It puts code of its own into other programs.',
-    match: { assigns: ['LD_PRELOAD', 'LD_AUDIT', 'DYLD_INSERT_LIBRARIES', 'BASH_ENV', 'PROMPT_COMMAND'] },
+    match: { assigns: PRELOADING },
     examples: {
-      match: ['LD_PRELOAD=/tmp/x.so ls', 'export LD_PRELOAD=/tmp/x.so; ls'],
+      match: ['LD_PRELOAD=/tmp/x.so ls', 'export LD_PRELOAD=/tmp/x.so; ls', 'PERL5OPT=-Mx perl a.pl'],
       notMatch: ['LD_LIBRARY_PATH=./lib ./app'],
+    },
+  },
+  {
+    id: 'search-paths',
+    kind: 'command',
+    effect: 'allow',
+    risk: 'medium',
+    note: true,
+    reason: 'Its environment says where programs find code, or how an interpreter starts.',
+    match: { assigns: SEARCH_PATHS },
+    examples: {
+      match: ['PYTHONPATH=src pytest', 'NODE_OPTIONS=--inspect node a.js'],
+      notMatch: ['NODE_ENV=test npm test'],
     },
   },
   {

@@ -2,10 +2,11 @@ import { UNKNOWN } from '../path.ts'
 import type { Call } from '../reading.ts'
 import type { Token } from './tokens.ts'
 
-const MAX_CALLS = 2000
 const MAX_DEPTH = 32
 /** What a call costs for each token in it. */
 const OPEN = 0.15
+/** What rules will have to look at. */
+const CALL = 1
 /** Languages in which a call needs no parentheses. */
 const BARE = new Set(['perl', 'ruby', 'php', 'lua'])
 
@@ -27,13 +28,14 @@ export function findCalls(runtime: string, tokens: readonly Token[], spend: (wor
   const open: Open[] = []
   let depth = 0
   for (const [at, token] of tokens.entries()) {
-    if (calls.length >= MAX_CALLS) break
     spend((1 + open.length) * OPEN)
     const next = tokens[at + 1]
     if (token.kind === 'name') {
       meet(open, token.text)
-      if (isOpening(next) && open.length < MAX_DEPTH) open.push(begin(nameOf(tokens, at), depth))
-      else if (BARE.has(runtime) && next?.kind === 'string') calls.push(bare(token.text, tokens, at + 1))
+      if (isOpening(next) && open.length < MAX_DEPTH) {
+        spend(CALL)
+        open.push(begin(nameOf(tokens, at), depth))
+      } else if (BARE.has(runtime) && next?.kind === 'string') calls.push(bare(token.text, tokens, at + 1))
       else unknownIn(open)
     } else if (token.kind === 'string') {
       if (token.isCommand) calls.push({ name: 'system', strings: [token.text], within: [] })

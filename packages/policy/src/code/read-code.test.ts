@@ -30,6 +30,10 @@ describe('programs that code starts by literal lines', () => {
     expect(started(runtime, code)).toEqual(['a b'])
   })
 
+  it('are found behind thousands of other calls', () => {
+    expect(started('python', `${'print(1)\n'.repeat(5000)}os.system('a b')`)).toEqual(['a b'])
+  })
+
   it.each([
     ['python', "# os.system('a b')"],
     ['python', 'print("os.system(\'a b\')")'],

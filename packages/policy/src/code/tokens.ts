@@ -13,6 +13,7 @@ const STRING_TOKEN = 0.5
 const MARKS = new Set('()[]{},+=')
 
 const BLANKS = /[\s;]+/y
+const NUMBER = /\d+(?:\.\d+)*/y
 const NAME = /[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*){0,16}/y
 const DOTTED = /(?:\.|::|->)[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*){0,16}/y
 const TRIPLE = /[A-Za-z]{0,2}(?:"""[^]*?(?:"""|$)|'''[^]*?(?:'''|$))/y
@@ -25,6 +26,9 @@ const COMMENTS: Readonly<Record<string, RegExp>> = {
   lua: /--[^\n]*/y,
 }
 const HASH_COMMENT = /#[^\n]*/y
+
+/** Which it is matters to nobody. */
+const A_NUMBER: Token = { kind: 'mark', text: '0' }
 
 /** What is none of these is skipped. Throws what `spend` throws. */
 export function tokenize(runtime: string, code: string, spend: (work: number) => void): readonly Token[] {
@@ -43,6 +47,10 @@ export function tokenize(runtime: string, code: string, spend: (work: number) =>
   while (at < code.length) {
     spend(TOKEN)
     if (take(BLANKS) !== '' || take(comment) !== '') continue
+    if (take(NUMBER) !== '') {
+      tokens.push(A_NUMBER)
+      continue
+    }
     const isMark = MARKS.has(code.charAt(at))
     const token = isMark
       ? undefined

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { MAX_WORK } from './budget.ts'
+import { LEAST_WORK, workFor } from './budget.ts'
 import { Cursor } from './cursor.ts'
 import { readArgv, readProgram, readScript } from './read.ts'
 
@@ -82,8 +82,9 @@ describe('the work of a reading', () => {
 
   it.each(SCRIPTS)('is bounded, and counted where it is done: %j', (_, script) => {
     const { work, invocations } = readScript(script, { env: [] })
-    expect(looks()).toBeLessThanOrEqual(LOOKS_PER_STEP * MAX_WORK)
-    if (work > MAX_WORK) expect(invocations.flatMap(({ traits }) => traits)).toContain('unreadable')
+    expect(looks()).toBeLessThanOrEqual(LOOKS_PER_STEP * workFor(script.length, 'script'))
+    if (work > workFor(script.length, 'script'))
+      expect(invocations.flatMap(({ traits }) => traits)).toContain('unreadable')
   })
 
   it('is bounded whatever is repeated', () => {
@@ -94,8 +95,9 @@ describe('the work of a reading', () => {
     fc.assert(
       fc.property(piece, (pieces) => {
         for (const spy of spies) spy.mockClear()
-        readScript(repeated(pieces.join('')), { env: [] })
-        expect(looks()).toBeLessThanOrEqual(LOOKS_PER_STEP * MAX_WORK)
+        const script = repeated(pieces.join('')).slice(0, LONGEST / 8)
+        readScript(script, { env: [] })
+        expect(looks()).toBeLessThanOrEqual(LOOKS_PER_STEP * workFor(script.length, 'script'))
       }),
       { numRuns: 50 },
     )
@@ -110,12 +112,24 @@ describe('the steps that are counted', () => {
     (piece) => {
       const [once, twice] = [workOf(piece.repeat(60)), workOf(piece.repeat(120))]
       expect(twice).toBeLessThanOrEqual(2.1 * once)
-      expect(twice).toBeLessThan(MAX_WORK)
+      expect(twice).toBeLessThan(LEAST_WORK)
     },
   )
 
   it('are a few for an everyday line', () => {
-    expect(workOf('cd app && npm ci && npm test -- --coverage | tee test.log')).toBeLessThan(MAX_WORK / 50)
+    expect(workOf('cd app && npm ci && npm test -- --coverage | tee test.log')).toBeLessThan(LEAST_WORK / 50)
+  })
+
+  it('suffice for what is plain and long', () => {
+    const plain = [
+      readScript(repeated('echo hello world > out.txt\n'), { env: [] }),
+      readScript(`cat > data.csv <<'E'\n${'a,b,1,2\n'.repeat(16_000)}E\n`, { env: [] }),
+      readProgram('python', repeated('total = compute(rows, key="name") + 1.25  # as before\n')),
+      readProgram('python', `data = [${'1.25, '.repeat(21_000)}]\n`),
+      readProgram('python', `data = {${numbered(4000, (at) => `"key ${at}": "value ${at}", `)}}\n`),
+      readProgram('node', repeated('export const f = (a, b) => g(a, "x", [b])\n')),
+    ].map(({ invocations }) => invocations.flatMap(({ traits }) => traits))
+    expect(plain.flat()).toEqual([])
   })
 
   it('bound an argv and code too, and what is beyond them is not readable', () => {

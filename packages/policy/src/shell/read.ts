@@ -1,5 +1,6 @@
 import type { Reading } from '../reading.ts'
 import { WORKSPACE } from '../path.ts'
+import { Budget, workFor } from './budget.ts'
 import { Scope } from './scope.ts'
 import { Walker } from './walk.ts'
 
@@ -10,7 +11,8 @@ export function readArgv(
 ): Reading {
   const scope = Scope.start(cwd === '' ? WORKSPACE : cwd, env)
   for (const name of env) scope.exported.add(name)
-  return walk(scope, (walker) => walker.start(argv))
+  const length = argv.reduce((sum, word) => sum + word.length, 0)
+  return walk(new Walker(scope, new Budget(workFor(length, 'script'))), (walker) => walker.start(argv))
 }
 
 /** The same of a script. */
@@ -18,16 +20,19 @@ export function readScript(
   text: string,
   { cwd = WORKSPACE, env }: { readonly cwd?: string; readonly env: readonly string[] },
 ): Reading {
-  return walk(Scope.start(cwd, env), (walker) => walker.run(text))
+  const scope = Scope.start(cwd, env)
+  for (const name of env) scope.exported.add(name)
+  return walk(new Walker(scope, new Budget(workFor(text.length, 'script'))), (walker) => walker.run(text))
 }
 
 /** The same of code for an interpreter: the programs that it starts by literal lines. */
 export function readProgram(runtime: string, code: string): Reading {
-  return walk(Scope.start(WORKSPACE, []), (walker) => walker.readCode(runtime, code))
+  return walk(new Walker(Scope.start(WORKSPACE, []), new Budget(workFor(code.length, 'code'))), (walker) =>
+    walker.readCode(runtime, code),
+  )
 }
 
-function walk(scope: Scope, start: (walker: Walker) => void): Reading {
-  const walker = new Walker(scope)
+function walk(walker: Walker, start: (walker: Walker) => void): Reading {
   walker.read(start)
   return walker.finish()
 }

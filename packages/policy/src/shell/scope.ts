@@ -1,4 +1,8 @@
 import { HOME, normalisePath, UNKNOWN } from '../path.ts'
+import { Unreadable } from './budget.ts'
+
+/** Of Linux. */
+const PATH_MAX = 4096
 
 /** What a variable holds: a text or a list; what is not known in it is UNKNOWN. */
 export type Value = string | readonly string[]
@@ -40,6 +44,8 @@ export class Scope {
   changeDirectory(path: string): void {
     this.#variables.set('OLDPWD', this.#cwd)
     this.#cwd = normalisePath(path, this.#cwd)
+    // Each path is spelled from here: what no kernel takes would cost more with every step down.
+    if (this.#cwd.length > PATH_MAX) throw new Unreadable('The directory is too long.')
   }
 
   get(name: string): Value | undefined {

@@ -3,7 +3,7 @@ import { readCode } from '../code/read-code.ts'
 import { compileGlob, hasWildcard } from '../match/glob.ts'
 import { normalisePath, UNKNOWN } from '../path.ts'
 import { type CodeText, Invocation, type InvocationFacts, isKnown, type Reading } from '../reading.ts'
-import { Budget, Exhausted, Unreadable } from './budget.ts'
+import { type Budget, Exhausted, Unreadable } from './budget.ts'
 import { Expander } from './expand.ts'
 import { isEndless, mentions } from './loops.ts'
 import { parseScript } from './parse.ts'
@@ -21,7 +21,7 @@ const WORD = 3
 const GLOB = 60
 const CHARACTERS_PER_STEP = 32
 const PATH_PER_STEP = 8
-const CWD_PER_STEP = 256
+const CWD_PER_STEP = 16
 const PAUSES = new Set(['sleep', 'wait', 'read', 'break', 'exit', 'return', 'inotifywait', 'timeout'])
 
 interface Context {
@@ -44,14 +44,15 @@ export class Walker implements Shell {
   readonly #calling: string[] = []
   readonly #files = new Map<string, Output>()
   readonly #loops: Trait[] = []
-  readonly #budget = new Budget()
+  readonly #budget: Budget
   scope: Scope
   #depth = 0
   /** Of what is unknown in the words that are being expanded. */
   #sources: string[] = []
 
-  constructor(scope: Scope) {
+  constructor(scope: Scope, budget: Budget) {
     this.scope = scope
+    this.#budget = budget
   }
 
   /** Functions that nobody called are read too: somebody may. What their arguments are is not known, and no fault of theirs. */
