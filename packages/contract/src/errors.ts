@@ -12,6 +12,12 @@ interface ErrorRow {
 /** Every error that crosses an interface of ours. `docs/errors.md` is this table; a test compares them. */
 export const ERRORS = {
   invalid_request: row(400, 'The request is not valid.', 'Read the message: it names the field.', 'caller'),
+  agent_required: row(
+    400,
+    'The key is bound to several agents, and none of them was named.',
+    'Read the message: it lists them. Name one as "agent".',
+    'caller',
+  ),
   invalid_path: row(400, 'The path is not valid.', 'Use a path without "..", NUL or empty names.', 'caller'),
   unauthenticated: row(401, 'No valid API key was given.', 'Send "Authorization: Bearer al_…".', 'caller'),
   token_refused: row(
@@ -102,7 +108,7 @@ export const ERRORS = {
   too_many_commands: row(429, 'The sandbox runs too many commands.', 'Wait until some end.', 'caller', true),
   too_many_sessions: row(429, 'The sandbox has too many sessions.', 'End some of them.', 'caller', true),
   too_many_steps: row(429, 'Too many steps wait in the session.', 'Wait until some end.', 'caller', true),
-  too_many_requests: row(429, 'The door is asked too often.', 'Wait a moment.', 'caller', true),
+  too_many_requests: row(429, 'You ask too often.', 'Wait a moment.', 'caller', true),
   too_many_agents: row(429, 'The tenant has too many agents.', 'Delete some of them.', 'caller'),
   too_many_grants: row(429, 'The agent has too many grants.', 'Remove some of them.', 'caller'),
   too_many_keys: row(429, 'The tenant has too many keys.', 'Revoke some of them.', 'caller'),
@@ -110,12 +116,31 @@ export const ERRORS = {
   too_many_policies: row(429, 'There are too many policies, or versions of one.', 'Take some out of force.', 'caller'),
   too_many_templates: row(429, 'The tenant has too many templates.', 'Remove some of them.', 'caller'),
   too_many_streams: row(429, 'Too many event streams are open.', 'Close some of them.', 'caller', true),
+  evidence_full: row(
+    429,
+    'There is no room for more evidence.',
+    'Wait until older evidence may be dropped, or raise audit_max_mb.',
+    'operator',
+    true,
+  ),
   internal: row(500, 'Something went wrong on our side.', 'Give the request id to the operator.', 'operator'),
   start_failed: row(500, 'The sandbox could not be started.', 'Run "airlock doctor" on the host.', 'operator'),
-  evidence_broken: row(500, 'The evidence does not verify.', 'Compare with an exported head.', 'administrator'),
+  evidence_broken: row(
+    500,
+    'The evidence of the tenant does not verify, so nothing is granted to it.',
+    'Compare with an exported head; then "airlock audit quarantine <tenant>" sets aside what does not verify.',
+    'operator',
+  ),
   permit_rejected: row(500, 'The data plane refused the permit.', 'Check both processes run one version.', 'operator'),
   isolation_unavailable: row(503, 'This host cannot isolate as asked.', 'Run "airlock doctor".', 'operator'),
   capacity_exhausted: row(503, 'The node is full.', 'Try again when sandboxes have ended.', 'time', true),
+  host_disk_full: row(
+    503,
+    'The disk of the host is full but for its reserve.',
+    'Free the disk of the host, or set disk_reserve_mb.',
+    'operator',
+    true,
+  ),
   evidence_unavailable: row(
     503,
     'Evidence cannot be written, so nothing is granted.',
@@ -140,6 +165,12 @@ export const ERRORS = {
   not_ready: row(503, 'The server is starting or stopping.', 'Try again in a moment.', 'time', true),
   timeout: row(504, 'It took too long.', 'Try again, or allow more time.', 'caller', true),
   disk_full: row(507, 'The disk of the sandbox is full.', 'Remove files, or ask for more disk.', 'caller'),
+  disk_failed: row(
+    507,
+    'The disk of the sandbox could not be read or written.',
+    'See to the disk of the host: it is full or broken.',
+    'operator',
+  ),
   config_invalid: row(500, 'The configuration is not valid.', 'See docs/configuration.md.', 'operator'),
   already_running: row(409, 'Another Airlock uses this state directory.', 'Stop it, or set AIRLOCK_HOME.', 'operator'),
   server_unreachable: row(503, 'No Airlock server answers.', 'Start one with "npm start".', 'caller', true),

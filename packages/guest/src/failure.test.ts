@@ -18,7 +18,8 @@ describe('an error for the host', () => {
     ['ENOSPC', 'disk_full'],
     ['EDQUOT', 'disk_full'],
     ['ENAMETOOLONG', 'invalid_path'],
-    ['EIO', 'internal'],
+    ['EIO', 'disk_failed'],
+    ['ENODEV', 'internal'],
   ])('says for %s the code %s', (errno, code) => {
     expect(toGuestError(Object.assign(new TypeError('why'), { code: errno }))).toEqual({ code, message: 'why' })
   })

@@ -44,5 +44,7 @@ const BY_ERRNO: Readonly<Record<string, GuestErrorCode>> = {
   ENOSPC: 'disk_full',
   EDQUOT: 'disk_full',
   EFBIG: 'disk_full',
+  /** The host could not write it. */
+  EIO: 'disk_failed',
   E2BIG: 'invalid_request',
 }

@@ -69,6 +69,8 @@ export const INSIDE = {
   /** Programs and libraries of the host, for images that have none. */
   closure: '/opt/airlock/closure',
   guest: '/opt/airlock/guest.cjs',
+  /** Tries every system call that must fail. */
+  probe: '/opt/airlock/probe',
   /** Read-only: the drivers of interpreters, one file each. */
   kernels: '/opt/airlock/kernels',
   /** tmpfs, 0700, the namespace's root: user code cannot enter. */

@@ -1,4 +1,5 @@
 export { type AgentBoot, INSIDE, type GuestBoot, type GuestGroups, type GuestPrograms } from './boot.ts'
+export { pathBytes, pathText } from './byte-path.ts'
 export { encodeData, encodeMessage, type Frame, FrameDecoder, FrameError, STREAM } from './codec.ts'
 export {
   CHUNK_BYTES,

@@ -178,6 +178,7 @@ export const GUEST_ERROR_CODES = [
   'runtime_unavailable',
   'runtime_crashed',
   'disk_full',
+  'disk_failed',
   'internal',
 ] as const
 export type GuestErrorCode = (typeof GUEST_ERROR_CODES)[number]

@@ -1,29 +1,24 @@
 import { lstatSync, opendirSync, readlinkSync, type Stats } from 'node:fs'
-import { posix } from 'node:path'
-import type { GuestFileEntry, GuestResults } from '@airlock/contract/guest'
+import { type GuestFileEntry, type GuestResults, pathText } from '@airlock/contract/guest'
 import { errnoOf } from '../failure.ts'
 
 /** Well below a frame, whatever the names are. */
 const LIST_BYTES = 3 * 1024 * 1024
 /** Read at once by one system call. */
 const BUFFERED_ENTRIES = 256
+const ROOT = Buffer.from('/')
 
 /** Of a symbolic link itself, not of where it points. Preconditions of all here: called as the user. */
-export function stat(path: string): GuestFileEntry {
-  return describe(Buffer.from(path), posix.basename(path), path)
+export function stat(path: Buffer): GuestFileEntry {
+  return describe(path)
 }
 
 /** The entries of a directory by name, at most `limit` of them and no more than a frame can carry. */
-export function list(path: string, limit: number): GuestResults['file.list'] {
+export function list(path: Buffer, limit: number): GuestResults['file.list'] {
   const entries: GuestFileEntry[] = []
   let bytes = 0
   for (const raw of names(path)) {
-    const name = raw.toString('utf8')
-    const entry = describeIfThere(
-      Buffer.concat([Buffer.from(posix.join(path, '/')), raw]),
-      name,
-      posix.join(path, name),
-    )
+    const entry = describeIfThere(inside(path, raw))
     if (!entry) continue
     bytes += Buffer.byteLength(JSON.stringify(entry)) + 1
     if (entries.length >= limit || bytes > LIST_BYTES) return { entries: sorted(entries), truncated: true }
@@ -37,7 +32,7 @@ function sorted(entries: readonly GuestFileEntry[]): readonly GuestFileEntry[] {
 }
 
 /** As bytes, for a name need not be UTF-8. */
-function* names(path: string): Generator<Buffer> {
+function* names(path: Buffer): Generator<Buffer> {
   const directory = opendirSync(path, { encoding: 'latin1', bufferSize: BUFFERED_ENTRIES })
   try {
     for (let next = directory.readSync(); next; next = directory.readSync()) yield Buffer.from(next.name, 'latin1')
@@ -46,9 +41,13 @@ function* names(path: string): Generator<Buffer> {
   }
 }
 
-function describeIfThere(raw: Buffer, name: string, path: string): GuestFileEntry | undefined {
+function inside(directory: Buffer, name: Buffer): Buffer {
+  return directory.equals(ROOT) ? Buffer.concat([ROOT, name]) : Buffer.concat([directory, ROOT, name])
+}
+
+function describeIfThere(path: Buffer): GuestFileEntry | undefined {
   try {
-    return describe(raw, name, path)
+    return describe(path)
   } catch (error) {
     // It was removed since the directory was read.
     if (errnoOf(error) === 'ENOENT') return undefined
@@ -56,17 +55,17 @@ function describeIfThere(raw: Buffer, name: string, path: string): GuestFileEntr
   }
 }
 
-function describe(raw: Buffer, name: string, path: string): GuestFileEntry {
-  const stats = lstatSync(raw)
+function describe(path: Buffer): GuestFileEntry {
+  const stats = lstatSync(path)
   const entry = {
-    name,
-    path,
+    name: path.subarray(path.lastIndexOf('/') + 1).toString(),
+    path: pathText(path),
     kind: kindOf(stats),
     size: stats.size,
     mode: stats.mode & 0o7777,
     modifiedMs: stats.mtimeMs,
   }
-  return stats.isSymbolicLink() ? { ...entry, target: readlinkSync(raw) } : entry
+  return stats.isSymbolicLink() ? { ...entry, target: readlinkSync(path) } : entry
 }
 
 function kindOf(stats: Stats): GuestFileEntry['kind'] {

@@ -2,7 +2,7 @@ import type { GuestRequest, HostMessage } from '@airlock/contract/guest'
 import { asUser, type User } from '../as-user.ts'
 import { GuestFailure } from '../failure.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
-import { resolvePath } from '../path.ts'
+import { resolveFile } from '../path.ts'
 import { FileChanges } from './changes.ts'
 import { list, stat } from './entries.ts'
 import { openForReading, openForWriting } from './open.ts'
@@ -37,19 +37,19 @@ export class Files {
   async request(request: FileRequest): Promise<unknown> {
     switch (request.op) {
       case 'file.read':
-        return this.#read(request.channel, resolvePath(request.path))
+        return this.#read(request.channel, resolveFile(request.path))
       case 'file.write':
         return this.#write(request)
       case 'file.stat':
-        return asUser(this.#user, () => stat(resolvePath(request.path)))
+        return asUser(this.#user, () => stat(resolveFile(request.path)))
       case 'file.list':
-        return asUser(this.#user, () => list(resolvePath(request.path), request.limit))
+        return asUser(this.#user, () => list(resolveFile(request.path), request.limit))
       case 'file.mkdir':
-        return this.#changes.mkdir(resolvePath(request.path), request.parents ? 'parents' : 'single')
+        return this.#changes.mkdir(resolveFile(request.path), request.parents ? 'parents' : 'single')
       case 'file.move':
-        return await this.#changes.move(resolvePath(request.from), resolvePath(request.to))
+        return await this.#changes.move(resolveFile(request.from), resolveFile(request.to))
       case 'file.remove':
-        return await this.#changes.remove(resolvePath(request.path), request.recursive ? 'tree' : 'single')
+        return await this.#changes.remove(resolveFile(request.path), request.recursive ? 'tree' : 'single')
     }
   }
 
@@ -70,16 +70,16 @@ export class Files {
     for (const transfer of this.#transfers.values()) transfer.cancel()
   }
 
-  #read(channel: number, path: string): { size: number } {
+  #read(channel: number, path: Buffer): { size: number } {
     this.#throwOnBusy(channel)
-    const { fd, size } = asUser(this.#user, () => openForReading(path))
-    this.#transfers.set(channel, new FileReading(fd, size, this.#eventsOf(channel)))
-    return { size }
+    const opened = asUser(this.#user, () => openForReading(path))
+    this.#transfers.set(channel, new FileReading(opened, this.#eventsOf(channel)))
+    return { size: opened.size }
   }
 
   #write(request: Extract<FileRequest, { op: 'file.write' }>): Record<string, never> {
     this.#throwOnBusy(request.channel)
-    const fd = asUser(this.#user, () => openForWriting(resolvePath(request.path), request.mode))
+    const fd = asUser(this.#user, () => openForWriting(resolveFile(request.path), request.mode))
     this.#transfers.set(request.channel, new FileWriting(fd, this.#eventsOf(request.channel)))
     return {}
   }

@@ -1,15 +1,46 @@
-import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { CHUNK_BYTES } from '@airlock/contract/guest'
 import { GuestFailure } from '../failure.ts'
+
+/** What is read at once of a file that does not say how long it is. */
+const UNSIZED_BYTES = 4 * 1024 * 1024
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NONBLOCK } = constants
 
-/** Never blocks: a FIFO or a device is opened at most to see that it is one. */
-export function openForReading(path: string): { readonly fd: number; readonly size: number } {
-  const fd = openSync(path, O_RDONLY | O_NONBLOCK)
-  return { fd, size: throwOnSpecial(fd).size }
+export interface Opened {
+  readonly fd: number
+  readonly size: number
+  /** All of it, where the kernel makes it up as it is read: such files, as in /proc, say that they are empty. */
+  readonly content?: Buffer
 }
 
-export function openForWriting(path: string, mode: 'truncate' | 'append'): number {
+/** Never blocks: a FIFO or a device is opened at most to see that it is one. */
+export function openForReading(path: Buffer): Opened {
+  const fd = openSync(path, O_RDONLY | O_NONBLOCK)
+  const { size } = throwOnSpecial(fd)
+  if (size > 0) return { fd, size }
+  try {
+    const content = readUnsized(fd)
+    return { fd, size: content.length, content }
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+function readUnsized(fd: number): Buffer {
+  const chunks: Buffer[] = []
+  for (let total = 0; total <= UNSIZED_BYTES;) {
+    const chunk = Buffer.alloc(CHUNK_BYTES)
+    const length = readSync(fd, chunk, 0, chunk.length, null)
+    if (length === 0) return Buffer.concat(chunks)
+    total += length
+    chunks.push(chunk.subarray(0, length))
+  }
+  throw new GuestFailure('invalid_request', `the file has no length and more than ${UNSIZED_BYTES} bytes`)
+}
+
+export function openForWriting(path: Buffer, mode: 'truncate' | 'append'): number {
   const how = mode === 'append' ? O_APPEND : O_TRUNC
   const fd = openSync(path, O_WRONLY | O_CREAT | how | O_NONBLOCK, 0o644)
   throwOnSpecial(fd)

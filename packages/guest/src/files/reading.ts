@@ -2,6 +2,7 @@ import { close, read } from 'node:fs'
 import { promisify } from 'node:util'
 import { CHUNK_BYTES, WINDOW_BYTES } from '@airlock/contract/guest'
 import { toGuestError } from '../failure.ts'
+import type { Opened } from './open.ts'
 import type { Transfer, TransferEvents } from './transfer.ts'
 
 const readAsync = promisify(read)
@@ -10,15 +11,17 @@ const readAsync = promisify(read)
 export class FileReading implements Transfer {
   readonly #fd: number
   readonly #size: number
+  readonly #content: Buffer | undefined
   readonly #events: TransferEvents
   #sent = 0
   #acknowledged = 0
   #isCancelled = false
   #wake: (() => void) | undefined
 
-  constructor(fd: number, size: number, events: TransferEvents) {
+  constructor({ fd, size, content }: Opened, events: TransferEvents) {
     this.#fd = fd
     this.#size = size
+    this.#content = content
     this.#events = events
     void this.#run()
   }
@@ -64,10 +67,16 @@ export class FileReading implements Transfer {
       if (this.#isCancelled) return false
     }
     const length = Math.min(CHUNK_BYTES, this.#size - this.#sent)
-    const { bytesRead, buffer } = await readAsync(this.#fd, Buffer.allocUnsafe(length), 0, length, this.#sent)
-    if (this.#isCancelled || bytesRead === 0) return false
-    this.#events.data(this.#sent, buffer.subarray(0, bytesRead))
-    this.#sent += bytesRead
+    const bytes = await this.#read(length)
+    if (this.#isCancelled || bytes.length === 0) return false
+    this.#events.data(this.#sent, bytes)
+    this.#sent += bytes.length
     return true
+  }
+
+  async #read(length: number): Promise<Buffer> {
+    if (this.#content) return this.#content.subarray(this.#sent, this.#sent + length)
+    const { bytesRead, buffer } = await readAsync(this.#fd, Buffer.allocUnsafe(length), 0, length, this.#sent)
+    return buffer.subarray(0, bytesRead)
   }
 }

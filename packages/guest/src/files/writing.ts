@@ -1,13 +1,14 @@
-import { close, write } from 'node:fs'
+import { close, fsync, write } from 'node:fs'
 import { promisify } from 'node:util'
 import { CHUNK_BYTES, WINDOW_BYTES } from '@airlock/contract/guest'
-import { GuestFailure, toGuestError } from '../failure.ts'
+import { errnoOf, GuestFailure, toGuestError } from '../failure.ts'
 import type { Transfer, TransferEvents } from './transfer.ts'
 
 const closeAsync = promisify(close)
+const syncAsync = promisify(fsync)
 const writeAsync = promisify(write)
 
-/** Writes what the host sends, in order; acknowledges what is written, and says `written` once the file is closed. */
+/** Writes what the host sends, in order; acknowledges what is written, and says `written` once it is on the disk of the sandbox. */
 export class FileWriting implements Transfer {
   readonly #fd: number
   readonly #events: TransferEvents
@@ -39,6 +40,7 @@ export class FileWriting implements Transfer {
 
   end(): void {
     this.#then(async () => {
+      await this.#sync()
       await closeAsync(this.#fd)
       this.#isOver = true
       this.#events.done('written', this.#written)
@@ -68,6 +70,19 @@ export class FileWriting implements Transfer {
     // The failure that brought us here is the one to tell.
     await closeAsync(this.#fd).catch(() => undefined)
     tell()
+  }
+
+  /** Until then it is only in memory, and the host may have no room for it. What is no file on a disk cannot be synced. */
+  async #sync(): Promise<void> {
+    try {
+      await syncAsync(this.#fd)
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === 'EINVAL') return
+      // The disk of the sandbox had room when it was written: it is the host that has none.
+      if (errno === 'ENOSPC') throw new GuestFailure('disk_failed', 'the host could not write what was sent')
+      throw error
+    }
   }
 
   async #write(bytes: Buffer): Promise<void> {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,12 +15,14 @@ const REFILL_BELOW = 8
 /** User code may open an output of its own again to write, not to read. */
 const MODE = '0622'
 
-/** FIFOs for outputs of commands. Node's own pipes are sockets, which `/dev/stdout` cannot open again; a FIFO can be. */
+/**
+ * FIFOs for outputs of commands and steps. Node's own pipes are sockets, which `/dev/stdout` cannot open again; a FIFO can be. An
+ * interpreter opens those of its step by name, and so could another session: names cannot be guessed, nor their directory be listed.
+ */
 export class FifoPool {
   readonly #directory: string
   readonly #mkfifo: readonly string[]
   readonly #paths: string[] = []
-  #made = 0
   #refilling: Promise<void> | undefined
 
   /** `mkfifo`: how that program is called here. */
@@ -46,7 +49,7 @@ export class FifoPool {
   }
 
   async #make(): Promise<void> {
-    const paths = Array.from({ length: SPARE }, () => join(this.#directory, `output-${this.#made++}`))
+    const paths = Array.from({ length: SPARE }, () => join(this.#directory, `output-${randomUUID()}`))
     const [program = '', ...before] = this.#mkfifo
     const child = spawn(program, [...before, '-m', MODE, '--', ...paths], { stdio: 'ignore', env: {} })
     const [code] = await once(child, 'exit')

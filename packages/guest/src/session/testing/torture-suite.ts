@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sample } from '../../../../../test/support/sample.ts'
 import type { GuestRuntime } from '@airlock/contract/guest'
 import { TestGuest } from './test-guest.ts'
 import type { FinishedStep, TestSession } from './test-host.ts'
@@ -20,17 +21,20 @@ export function describeTorture(runtime: GuestRuntime, attacks: Attacks): void {
       await guest.stop()
     })
 
-    it.each(rows)('$name leaves the next step intact', async ({ attack }) => {
-      const session = await guest.open(runtime)
-      try {
-        const report = await torture(runtime, targetOf(session), attack)
-        expect(report.next).toEqual(report.wanted)
-        expect(brokenPromises(attack, report)).toEqual([])
-        expect(report.attack).toMatchObject(attack.expected ?? {})
-      } finally {
-        await session.close()
-      }
-    })
+    it.each(sample(rows, { table: `guest torture ${runtime}`, count: 15, nameOf: ({ name }) => name }))(
+      '$name leaves the next step intact',
+      async ({ attack }) => {
+        const session = await guest.open(runtime)
+        try {
+          const report = await torture(runtime, targetOf(session), attack)
+          expect(report.next).toEqual(report.wanted)
+          expect(brokenPromises(attack, report)).toEqual([])
+          expect(report.attack).toMatchObject(attack.expected ?? {})
+        } finally {
+          await session.close()
+        }
+      },
+    )
   })
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../../../../../test/support/requires.ts'
 import { type AgentReply, TestAgent } from './testing/test-agent.ts'
@@ -169,9 +169,11 @@ function processesOf(uid: number): readonly string[] {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && ownerOf(name) === uid)
 }
 
+/** Nobody's once it is dead: who inherits orphans need not wait for them, as the first process of a container does not. */
 function ownerOf(pid: string): number | undefined {
   try {
-    return statSync(`/proc/${pid}`).uid
+    const isDead = /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    return isDead ? undefined : statSync(`/proc/${pid}`).uid
   } catch {
     // It has gone meanwhile.
     return undefined
