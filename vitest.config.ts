@@ -1,20 +1,31 @@
+import { randomInt } from 'node:crypto'
 import { defineConfig } from 'vitest/config'
 
 const LONG = '**/*.long.test.ts'
 
-/** Real processes on a busy machine: the bounds find hangs, they do not measure. What needs a second try is named. */
-const bounds = { testTimeout: 60_000, hookTimeout: 60_000, retry: 1 }
+/** Real processes on a busy machine: the bounds find hangs, they do not measure. Nothing is tried twice. */
+const bounds = { testTimeout: 120_000, hookTimeout: 120_000 }
+
+/** After everything else, a few at a time: they wait for disks, networks and other machines. */
+const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }
+
+// Workers inherit it: all of them draw the same cases of the big tables.
+// oxlint-disable-next-line node/no-process-env -- the one way to all workers
+process.env['TEST_SEED'] ??= String(randomInt(1_000_000))
 
 export default defineConfig({
   test: {
     reporters: ['./test/support/reporter.ts'],
-    maxWorkers: 2,
+    maxWorkers: 4,
     projects: [
       {
         test: {
           name: 'unit',
           include: ['{packages,bench}/**/*.test.ts', 'test/soak/**/*.test.ts'],
           exclude: [LONG, '**/node_modules/**'],
+          globalSetup: ['test/support/one-postgres.ts'],
+          // There is no state in modules: a worker loads each once, not once a file.
+          isolate: false,
           ...bounds,
         },
       },
@@ -22,12 +33,10 @@ export default defineConfig({
       {
         test: {
           name: 'product',
-          include: ['test/{conformance,lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
+          include: ['test/{lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
           exclude: [LONG],
-          globalSetup: ['test/support/sweep.ts'],
-          // Each file runs servers of its own: one at a time leaves them the machine.
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
+          globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
+          isolate: false,
           ...bounds,
         },
       },
@@ -36,13 +45,12 @@ export default defineConfig({
           name: 'long',
           include: [`test/${LONG}`, `packages/${LONG}`],
           exclude: ['**/node_modules/**'],
-          globalSetup: ['test/support/sweep.ts'],
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           maxConcurrency: 3,
           ...bounds,
+          ...late,
           testTimeout: 600_000,
-          hookTimeout: 120_000,
+          hookTimeout: 600_000,
         },
       },
       // What needs a registry beyond npm and Debian: it is built there, and runs beside us.
@@ -51,12 +59,12 @@ export default defineConfig({
           name: 'peers',
           include: ['test/**/*.peers.test.ts'],
           globalSetup: ['test/support/sweep.ts'],
-          fileParallelism: false,
           ...bounds,
+          ...late,
         },
       },
-      // A machine in a machine, emulated where there is no KVM: alone, for it takes what two processors have.
-      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 3 } } },
+      // A machine in a machine, emulated where there is no KVM.
+      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], ...late } },
     ],
   },
 })

@@ -20,8 +20,15 @@ export interface BenchServer {
   stop(): Promise<void>
 }
 
-/** What is measured is one agent's, and more than one has by default. */
-const AMPLE = { AIRLOCK_AGENT_SANDBOXES: '100', AIRLOCK_AGENT_MEMORY_MB: '100000', AIRLOCK_AGENT_CPUS: '100' }
+/** What is measured is one agent's and one key's, and more than one has by default. */
+const AMPLE = {
+  AIRLOCK_AGENT_SANDBOXES: '100',
+  AIRLOCK_AGENT_MEMORY_MB: '100000',
+  AIRLOCK_AGENT_DISK_MB: '1000000',
+  AIRLOCK_AGENT_CPUS: '100',
+  AIRLOCK_KEY_REQUESTS_PER_S: '100000',
+  AIRLOCK_TENANT_REQUESTS_PER_S: '100000',
+}
 
 export async function startServer(settings: Readonly<Record<string, string>> = {}): Promise<BenchServer> {
   const home = mkdtempSync('/tmp/al-bench-')

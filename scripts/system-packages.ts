@@ -32,6 +32,7 @@ const EXTRA: readonly Package[] = [
   { name: 'gcc', programs: ['gcc'], why: 'tests of ordinary programs in sandboxes' },
   { name: 'make', programs: ['make'], why: 'the same' },
   { name: 'sqlite3', programs: ['sqlite3'], why: 'the same' },
+  { name: 'strace', programs: ['strace'], why: 'tests of what is synced' },
   { name: 'openssl', programs: ['openssl'], why: 'tests of clients over TLS' },
   { name: 'postgresql', programs: ['pg_createcluster'], why: 'tests of the other store' },
 ]

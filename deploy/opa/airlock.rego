@@ -8,7 +8,7 @@
 # input.agent      the agent it is for, or null
 # input.sandbox    the sandbox it is in, or null
 # input.operation  what exactly, by its kind:
-#   {"kind": "command", "argv": […], "cwd": "/workspace", "env": ["NAME"], "timeoutMs": 300000}
+#   {"kind": "command", "argv": […], "cwd": "/workspace", "env": ["NAME"], "timeoutMs": 300000, "cpuTimeMs": 60000}
 #   {"kind": "code", "runtime": "python", "code": "…", "timeoutMs": 300000}
 #   {"kind": "file", "action": "read|write|list|mkdir|move|remove", "path": "/workspace/x", "to": "/workspace/y"}
 #   {"kind": "mount", "path": "/srv/data", "mode": "ro|rw"}

@@ -84,7 +84,7 @@ describe('the server image', requires('root', 'dockerd', 'docker-compose', 'debo
 
     it('tells how it isolates when it starts, and becomes healthy', async () => {
       const logs = await container.logs()
-      expect(logs).toMatch(/^✓ sandbox +started with crun \S+ in \d+ ms, ran "true", ended$/m)
+      expect(logs).toMatch(/^✓ sandbox +started with crun \S+ in \d+ ms, \d+ forbidden system calls fail, ended$/m)
       expect(logs).toContain('Airlock is ready at http://0.0.0.0:7070')
       expect(logs).toMatch(/^ {2}isolation +oci, crun /m)
       await container.becomes('healthy', '{{.State.Health.Status}}')
@@ -104,6 +104,10 @@ describe('the server image', requires('root', 'dockerd', 'docker-compose', 'debo
         uidRange: { first: expect.any(Number), count: 65_536 },
         cgroup: expect.any(String),
         limits: expect.arrayContaining(['memory', 'pids', 'cpu', 'disk']),
+        root: 'read-only',
+        unmasked: [],
+        mountFaults: [],
+        probe: { tried: expect.any(Number), passed: [] },
       })
       const result = await sandbox.run({
         shell: 'echo $((6 * 7)) | tee /workspace/answer; df --output=target /workspace',

@@ -2,10 +2,11 @@ import { verifyExport } from '@airlock/audit'
 import type { SignedHead } from '@airlock/contract'
 import { Airlock } from '@airlock/sdk'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { documentedCommands } from '../support/documented.ts'
 import { sweep } from '../support/leftovers.ts'
 import { linesOf } from '../support/lines.ts'
 import { TestPostgres } from '../support/postgres.ts'
@@ -27,10 +28,11 @@ afterEach(async () => {
 
 /** The steps of docs/backup.md for the files of a home. The store comes before: evidence may be newer, never older. */
 function saveFiles(home: string): void {
-  const files = ['--exclude=head.json', 'recorder', 'control-plane/node-id', 'control-plane/permit.key']
-  const args = ['-C', home, '-cpf', join(backup, 'files.tar'), ...files, 'developer.key', 'admin.key']
+  const places = { '/var/lib/airlock': home, '/backup': backup }
+  const commands = documentedCommands('backup.md', 'files.tar --exclude', places)
   // 1: a file grew while it was read, as evidence does.
-  expect([0, 1]).toContain(spawnSync('tar', args).status)
+  expect([0, 1]).toContain(spawnSync('sh', ['-uc', `umask 022\n${commands}`]).status)
+  expect(statSync(join(backup, 'files.tar')).mode & 0o777).toBe(0o600)
 }
 
 function restoreFiles(): string {

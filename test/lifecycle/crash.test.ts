@@ -1,30 +1,27 @@
-import type { FailpointName, ProcessName } from '@airlock/contract'
-import { describe, it } from 'vitest'
-import { crash } from './crash.ts'
+import { afterAll, describe, it } from 'vitest'
+import { requires } from '../support/requires.ts'
+import { sample } from '../support/sample.ts'
+import { CRASHES, crashName, FAILED_ONCE } from './crash-table.ts'
+import { CrashRuns } from './crash.ts'
 
-/** One of each kind; `crash.long.test.ts` has the whole table. */
-const CASES: readonly [FailpointName, ProcessName][] = [
-  ['create.row-written', 'control-plane'],
-  ['create.launched', 'data-plane'],
-  ['create.guest-attached', 'supervisor'],
-  ['command.running', 'data-plane'],
-  ['command.exited', 'control-plane'],
-  ['step.row-written', 'control-plane'],
-  ['step.accepted', 'data-plane'],
-  ['pause.frozen', 'data-plane'],
-  ['resume.thawed', 'control-plane'],
-  ['limit.state-written', 'data-plane'],
-  ['limit.applied', 'control-plane'],
-  ['kill.row-written', 'control-plane'],
-  ['kill.frozen', 'data-plane'],
-  ['terminate.frozen', 'data-plane'],
-  ['terminate.destroyed', 'recorder'],
-  ['record.written', 'recorder'],
-  ['record.synced', 'recorder'],
-]
+/** One that the spill must bring the record of, and others each time; `crash.long.test.ts` has more of the table. */
+const CASES = sample(
+  CRASHES.filter(({ when }) => when === 'request'),
+  {
+    table: 'crash',
+    count: 4,
+    nameOf: crashName,
+    always: ['kill.frozen of the control-plane', ...FAILED_ONCE.filter((name) => !name.endsWith('at its start'))],
+  },
+)
 
-describe('kill -9', () => {
-  it.each(CASES)('at %s of the %s leaves nothing behind and nothing in limbo', async (failpoint, victim) => {
-    await crash(failpoint, victim)
-  })
+describe('kill -9', requires('root', 'crun'), () => {
+  const runs = new CrashRuns()
+  afterAll(async () => runs.stop())
+
+  it.each(CASES.map((one) => [crashName(one), one] as const))(
+    'at %s leaves nothing behind, nothing in limbo and nothing untold',
+    { timeout: 240_000 },
+    async (_, one) => runs.run(one),
+  )
 })

@@ -11,9 +11,9 @@ const run = promisify(execFile)
 
 it('kills on a full disk, refuses what it cannot record, and catches up when there is space again', async () => {
   const home = await mkdtemp(join(tmpdir(), 'al-full-'))
-  await run('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0711', 'airlock-full', home])
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=256m,mode=0711', 'airlock-full', home])
   await chmod(home, 0o711)
-  const server = await startServer({ home })
+  const server = await startServer({ home, env: { AIRLOCK_DISK_RESERVE_MB: '0' } })
   try {
     const airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
     const sandbox = await airlock.sandboxes.create({ limits: { diskBytes: 16 * 1024 * 1024 } })

@@ -56,10 +56,10 @@ describe('the limits of a living sandbox', () => {
     const after = { ...before, memoryBytes: 320 * MIB, pids: 50, cpus: 2, cpuSeconds: 3600 }
     expect([sandbox.data.limits, await limitsOf(sandbox)]).toEqual([after, after])
     expect([await processesIn(sandbox), await canHold(sandbox, 160)]).toEqual([50, true])
-    expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 320 * MIB, cpus: 2 })
+    expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 320 * MIB, diskBytes: before.diskBytes, cpus: 2 })
     await sandbox.setLimits({ memoryBytes: 96 * MIB, pids: 30, cpus: 0.5, cpuSeconds: null })
     expect([await processesIn(sandbox), await canHold(sandbox, 160)]).toEqual([30, false])
-    expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 96 * MIB, cpus: 0.5 })
+    expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 96 * MIB, diskBytes: before.diskBytes, cpus: 0.5 })
     await expect
       .poll(async () =>
         (await admin.audit.events({ sandbox: sandbox.id, point: 'sandbox.limit' })).items.map(({ status, payload }) => [
@@ -91,7 +91,7 @@ describe('the limits of a living sandbox', () => {
     })
     expect([await limitsOf(sandbox), await held()]).toEqual([
       before,
-      { sandboxes: 1, memoryBytes: 320 * MIB, cpus: before.cpus },
+      { sandboxes: 1, memoryBytes: 320 * MIB, diskBytes: before.diskBytes, cpus: before.cpus },
     ])
     expect(await processesIn(sandbox)).toBe(19)
     expect((await sandbox.refresh()).data.state).toBe('active')
@@ -140,7 +140,12 @@ describe('the limits of a living sandbox', () => {
       code: 'capacity_exhausted',
     })
     expect(await limitsOf(sandbox)).toEqual({ ...before, memoryBytes: 600 * MIB })
-    expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 600 * MIB, cpus: before.cpus })
+    expect(await held()).toEqual({
+      sandboxes: 1,
+      memoryBytes: 600 * MIB,
+      diskBytes: before.diskBytes,
+      cpus: before.cpus,
+    })
     await expect(sandbox.setLimits({})).rejects.toMatchObject({ code: 'invalid_request' })
   })
 

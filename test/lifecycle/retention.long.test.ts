@@ -10,7 +10,7 @@ import { flood } from '../support/flood.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
 /** The least that may be kept, so that there is something to drop. */
-const SETTINGS = { AIRLOCK_AUDIT_MAX_MB: '32' }
+const SETTINGS = { AIRLOCK_AUDIT_MAX_MB: '32', AIRLOCK_AUDIT_MIN_AGE_HOURS: '0' }
 const MB = 1024 * 1024
 const patient = () => ({ signal: deadline(180_000), everyMs: 250 })
 
@@ -40,7 +40,7 @@ describe('retention', () => {
     expect(stats).toMatchObject({
       firstSeq: (dropped?.seq ?? 0) + 1,
       verification: { state: 'good', brokenAt: null },
-      retention: { days: 30, maxBytes: 32 * MB },
+      retention: { days: 30, maxBytes: 32 * MB, minAgeHours: 0 },
     })
     const { records, lines } = await exported(admin)
     const { publicKey, head } = await admin.audit.head()

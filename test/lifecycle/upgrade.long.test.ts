@@ -1,21 +1,22 @@
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { rmSync } from 'node:fs'
 import { verifyExport } from '@airlock/audit'
 import { Airlock, outputBytes, type CommandEvent, type Sandbox } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, expect, it } from 'vitest'
+import { copyTree } from '../support/copy-tree.ts'
 import { linesOf } from '../support/lines.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const SANDBOXES = 4
 const COMMANDS = 2
 const trees: string[] = []
+const copied = () => {
+  const tree = copyTree()
+  trees.push(tree)
+  return tree
+}
 
 afterAll(() => {
   for (const tree of trees) rmSync(tree, { recursive: true, force: true })
@@ -41,7 +42,7 @@ it(
   'keeps what runs through an upgrade: every command ends with its own complete result',
   requires('root'),
   async () => {
-    const before = copyTree()
+    const before = copied()
     let server = await startServer({ tree: before })
     const { home, url } = server
     try {
@@ -57,7 +58,7 @@ it(
       expect(await server.stop('SIGTERM')).toBe(0)
       // Sandboxes hold on to what they need of it; nobody else does.
       rmSync(before, { recursive: true })
-      server = await startServer({ home, tree: copyTree(), env: { AIRLOCK_PORT: new URL(url).port } })
+      server = await startServer({ home, tree: copied(), env: { AIRLOCK_PORT: new URL(url).port } })
 
       const seen = runs.map(({ bytes }) => bytes)
       const goOn = () => runs.every(({ bytes }, at) => bytes > (seen[at] ?? 0)) || undefined
@@ -113,20 +114,6 @@ class Run {
 }
 
 /** The code of this repository at another place. Files that nobody changes are shared where the file system can. */
-function copyTree(): string {
-  const tree = mkdtempSync(join(tmpdir(), 'airlock-tree-'))
-  trees.push(tree)
-  chmodSync(tree, 0o755)
-  for (const name of ['packages', 'node_modules', 'package.json'])
-    try {
-      execFileSync('cp', ['-al', join(REPOSITORY, name), tree], { stdio: 'ignore' })
-    } catch {
-      // Another file system.
-      execFileSync('cp', ['-a', join(REPOSITORY, name), tree])
-    }
-  return tree
-}
-
 async function expectVerifies(server: TestServer): Promise<void> {
   const { audit } = new Airlock({ url: server.url, apiKey: server.adminKey })
   const { publicKey } = await audit.head()

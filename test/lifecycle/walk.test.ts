@@ -1,23 +1,25 @@
 import { verifyExport } from '@airlock/audit'
+import { isAirlockError } from '@airlock/contract'
 import { Airlock } from '@airlock/sdk'
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linesOf } from '../support/lines.ts'
-import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
+import { leftovers } from '../support/server.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let airlock: Airlock
 let admin: Airlock
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   admin = new Airlock({ url: server.url, apiKey: server.adminKey })
 })
 
 afterAll(async () => {
-  await server?.stop('SIGINT')
+  await server?.giveBack()
 })
 
 /** The others go with it. */
@@ -25,6 +27,10 @@ function killGuest(sandbox: string): void {
   const isGuest = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.cjs')
   const guest = server.processesOf(sandbox).find(isGuest)
   if (guest !== undefined) process.kill(guest, 'SIGKILL')
+}
+
+function codeOf(error: unknown): unknown {
+  return isAirlockError(error) ? error.code : error
 }
 
 describe('the walk', () => {
@@ -88,6 +94,15 @@ describe('the walk', () => {
     const sum = await sandbox.run(['sha256sum', '/workspace/blob'])
     expect(sum.stdout.split(' ')[0]).toBe(createHash('sha256').update(bytes).digest('hex'))
     expect(Buffer.compare(Buffer.from(await sandbox.files.read('/workspace/blob')), bytes)).toBe(0)
+  })
+
+  it('says why an upload is refused, however much of it is still to come', async () => {
+    await using sandbox = await airlock.sandboxes.create({})
+    const bytes = randomBytes(1_000_000)
+    const refused = async () => sandbox.files.write('/usr/refused', bytes).then(() => 'written', codeOf)
+    const told = []
+    for (let round = 0; round < 20; round++) told.push(...(await Promise.all(Array.from({ length: 6 }, refused))))
+    expect(new Set(told)).toEqual(new Set(['permission_denied']))
   })
 
   it('keeps names unique among the living of an agent, and gives them back', async () => {

@@ -71,7 +71,7 @@ describe('a sandbox that cannot be had', requires('root'), () => {
       (error: { code: string; status: number }) => [error.status, error.code],
     )
 
-  const NOTHING = { sandboxes: 0, memoryBytes: 0, cpus: 0 }
+  const NOTHING = { sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpus: 0 }
 
   it('because its agent is not there', async () => {
     expect(await refusal(developer, { agent: 'nobody' })).toEqual([404, 'agent_not_found'])
@@ -189,8 +189,8 @@ describe('a sandbox that cannot be had', requires('root'), () => {
     const refused = answers.filter((answer) => typeof answer !== 'string')
     expect(refused).toEqual(Array.from({ length: 3 }, () => [402, 'budget_exhausted']))
     const { items } = await developer.sandboxes.list({ agent })
-    const { memoryBytes, cpus } = items[0]?.data.limits ?? NOTHING
-    expect([items.length, (await world(agent)).reserved]).toEqual([1, { sandboxes: 1, memoryBytes, cpus }])
+    const { memoryBytes, diskBytes, cpus } = items[0]?.data.limits ?? NOTHING
+    expect([items.length, (await world(agent)).reserved]).toEqual([1, { sandboxes: 1, memoryBytes, diskBytes, cpus }])
     await items[0]?.terminate()
     expect(await world(agent)).toEqual({ ...before, state: 'idle', generation: 1 })
   })

@@ -3,7 +3,8 @@ import { Client, StreamableHTTPClientTransport, type CallToolResult } from '@mod
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
-import type { TestServer } from '../support/server.ts'
+import { COMPILED } from '../support/compiled.ts'
+import type { Reachable } from '../support/server.ts'
 
 /** Both revisions of the protocol that there are, as a client asks for them. */
 export const REVISIONS = [
@@ -14,7 +15,7 @@ type Mode = (typeof REVISIONS)[number]['mode']
 
 export const AIRLOCK = fileURLToPath(new URL('../../packages/cli/bin/airlock.js', import.meta.url))
 
-export async function connectHttp(server: TestServer, mode: Mode, key = server.developerKey): Promise<Client> {
+export async function connectHttp(server: Reachable, mode: Mode, key = server.developerKey): Promise<Client> {
   const client = newClient(mode)
   const requestInit = { headers: { authorization: `Bearer ${key}` } }
   await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }))
@@ -22,26 +23,28 @@ export async function connectHttp(server: TestServer, mode: Mode, key = server.d
 }
 
 export async function connectStdio(
-  server: TestServer,
+  server: Reachable,
   mode: Mode,
+  key?: string,
 ): Promise<{ client: Client; pid: () => number | null }> {
   const client = newClient(mode)
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [AIRLOCK, 'mcp'],
-    env: stdioEnvironment(server),
+    env: stdioEnvironment(server, key),
   })
   await client.connect(transport)
   return { client, pid: () => transport.pid }
 }
 
-export function stdioEnvironment(server: TestServer): Record<string, string> {
-  return { PATH: process.env['PATH'] ?? '', AIRLOCK_URL: server.url, AIRLOCK_API_KEY: server.developerKey }
+export function stdioEnvironment(server: Reachable, key = server.developerKey): Record<string, string> {
+  return { ...COMPILED, PATH: process.env['PATH'] ?? '', AIRLOCK_URL: server.url, AIRLOCK_API_KEY: key }
 }
 
 /** What tools answer, as far as a test looks at it; which of it is there depends on the tool. */
 interface Fields {
   readonly id: string
+  readonly sandbox: string
   readonly items: readonly { readonly id: string }[]
   readonly entries: readonly { readonly name: string }[]
   readonly stdout: string

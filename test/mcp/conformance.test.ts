@@ -2,17 +2,17 @@ import { Airlock } from '@airlock/sdk'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { runConformance, type Failures } from './conformance-run.ts'
 import { Forwarder } from './forwarder.ts'
 
 /** One red pixel. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC'
 
-let server: TestServer
+let server: BorrowedServer
 let forwarder: Forwarder
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   const airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   const { id: sandbox, files } = await airlock.sandboxes.create()
   await files.write('dot.png', Buffer.from(PNG, 'base64'))
@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await forwarder?.[Symbol.asyncDispose]()
-  await server?.stop('SIGINT')
+  await server?.giveBack()
 })
 
 interface NotApplicable {

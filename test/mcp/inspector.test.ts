@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { AIRLOCK, stdioEnvironment } from './client.ts'
 
 const require = createRequire(import.meta.url)
@@ -15,16 +15,16 @@ const PACKAGE = require.resolve('@modelcontextprotocol/inspector/package.json')
 const INSPECTOR = join(PACKAGE, '../clients/launcher/build/index.js')
 const run = promisify(execFile)
 
-let server: TestServer
+let server: BorrowedServer
 /** The inspector keeps what it knows in the home of its user. */
 let home: string
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'airlock-inspector-'))
-  server = await startServer()
+  server = await borrowServer()
 })
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
-  await server?.stop('SIGINT')
+  await server?.giveBack()
 })
 
 const TARGETS = [

@@ -5,16 +5,16 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { AIRLOCK, stdioEnvironment } from './client.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let airlock: Airlock
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
 })
-afterAll(async () => server?.stop('SIGINT'))
+afterAll(async () => server?.giveBack())
 
 /** `airlock mcp` as a client starts it, with every line that it writes. */
 class Served {

@@ -2,11 +2,13 @@ import { TOOLS } from '@airlock/mcp'
 import { Airlock, type AuditRecord } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import type { Client } from '@modelcontextprotocol/client'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
-import { connectHttp, connectStdio, errorOf, fieldsOf, REVISIONS } from './client.ts'
+import { AIRLOCK, connectHttp, connectStdio, errorOf, fieldsOf, REVISIONS, stdioEnvironment } from './client.ts'
 
 /** One red pixel. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC'
@@ -38,14 +40,15 @@ const RUNTIMES = [
 let server: TestServer
 let airlock: Airlock
 beforeAll(async () => {
-  server = await startServer()
+  // Without gVisor: who asks for the strict tier must hear that.
+  server = await startServer({ env: { AIRLOCK_RUNSC: 'none' } })
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
 })
 afterAll(async () => server?.stop('SIGINT'))
 
 const WAYS = REVISIONS.flatMap(({ revision, mode }) => [
-  { way: `HTTP, ${revision}`, open: async () => connectHttp(server, mode) },
-  { way: `stdio, ${revision}`, open: async () => (await connectStdio(server, mode)).client },
+  { way: `HTTP, ${revision}`, open: async (key?: string) => connectHttp(server, mode, key) },
+  { way: `stdio, ${revision}`, open: async (key?: string) => (await connectStdio(server, mode, key)).client },
 ])
 
 describe.each(WAYS)('tools over $way', requires('root'), ({ open }) => {
@@ -71,6 +74,13 @@ describe.each(WAYS)('tools over $way', requires('root'), ({ open }) => {
     const ended = fieldsOf(await call('terminate', { sandbox: id }))
     expect(ended).toEqual({ sandbox: id, state: 'stopped', endedAt: expect.any(String) as unknown })
     expect(errorOf(await call('run_command', { sandbox: id, shell: 'true' }))).toMatchObject({ code: 'sandbox_ended' })
+  })
+
+  it.each(['create_sandbox', 'create_session', 'run_code'])('%s asks for the tier that it was told', async (name) => {
+    const given = { create_session: { runtime: 'bash' }, run_code: { language: 'bash', code: 'true' } }
+    const other = Object.entries(given).find(([tool]) => tool === name)?.[1]
+    const refused = errorOf(await call(name, { ...other, tier: 'strict' }))
+    expect(refused).toMatchObject({ code: 'isolation_unavailable' })
   })
 
   it('run commands, bounded', async () => {
@@ -176,6 +186,87 @@ describe('the evidence of tool calls', requires('root'), () => {
     const { actor } = await airlock.whoami()
     expect(left).toContain(`${actor}: command.run requested`)
     expect(left).toContain(`${actor}: file.write done`)
+  })
+})
+
+describe('a key that is bound to one agent', requires('root'), () => {
+  let key: string
+  let mine: Airlock
+  const connect = (apiKey: string) => new Airlock({ url: server.url, apiKey })
+  const bound = async (...agents: string[]) =>
+    (await connect(server.adminKey).keys.create({ name: 'own', role: 'developer', agents })).secret
+  beforeAll(async () => {
+    for (const agent of ['coder', 'writer']) await connect(server.adminKey).agents.register(agent, { approve: true })
+    key = await bound('coder')
+    mine = connect(key)
+  })
+
+  it('means that agent by the API', async () => {
+    const sandbox = await mine.sandboxes.create()
+    const named = await mine.sandboxes.getOrCreate('own')
+    const session = await mine.sessions.create({ runtime: 'bash' })
+    const operation = { kind: 'file', action: 'read', path: '/workspace/a' } as const
+    const { question } = await mine.guardian.evaluate({ point: 'file.read', operation })
+    expect([sandbox.data.agent, named.data.agent, session.data.agent, question.agent]).toEqual(
+      Array.from({ length: 4 }, () => 'coder'),
+    )
+    expect((await mine.sandboxes.getOrCreate('own')).id).toBe(named.id)
+    await session.terminate()
+    for (const one of [sandbox, named]) await one.terminate()
+  })
+
+  it.each(WAYS.slice(0, 2))('means that agent over $way', async ({ open }) => {
+    const client = await open(key)
+    const call = async (name: string, given: Readonly<Record<string, unknown>> = {}) =>
+      client.callTool({ name, arguments: given })
+    const created = await call('create_sandbox')
+    expect(created.structuredContent).toMatchObject({ agent: 'coder' })
+    const { id: session, sandbox } = fieldsOf(await call('create_session', { runtime: 'bash' }))
+    expect((await mine.sandboxes.get(sandbox)).data.agent).toBe('coder')
+    const ran = fieldsOf(await call('run_code', { language: 'bash', code: 'echo 42' }))
+    expect(ran).toMatchObject({ status: 'completed', stdout: '42\n' })
+    const listed = fieldsOf(await call('list_sandboxes', { agent: 'coder' }))
+    expect(listed.items.map((one) => one.id)).toContain(fieldsOf(created).id)
+    const other = errorOf(await call('run_code', { language: 'bash', code: 'true', agent: 'writer' }))
+    expect(other).toMatchObject({ code: 'agent_not_found' })
+    await call('terminate', { session })
+    await call('terminate', { sandbox: fieldsOf(created).id })
+    await client.close()
+  })
+
+  it('means that agent on the command line', async () => {
+    const run = async (...words: string[]) =>
+      promisify(execFile)(process.execPath, [AIRLOCK, ...words], { env: stdioEnvironment(server, key) })
+    expect((await run('run', '--', 'echo', '42')).stdout).toBe('42\n')
+    expect((await run('bash', '-c', 'echo 42')).stdout).toBe('42\n')
+    const { stdout } = await run('create', '--json')
+    const { id, agent } = JSON.parse(stdout) as { readonly id: string; readonly agent: string }
+    expect(agent).toBe('coder')
+    await (await mine.sandboxes.get(id)).terminate()
+  })
+
+  it('is told which agents there are when it is bound to several, and names one', async () => {
+    const several = connect(await bound('coder', 'writer'))
+    const refused = {
+      code: 'agent_required',
+      status: 400,
+      message: expect.stringContaining('coder, writer') as unknown,
+    }
+    await expect(several.sandboxes.create()).rejects.toMatchObject(refused)
+    await expect(several.sandboxes.getOrCreate('own')).rejects.toMatchObject(refused)
+    await expect(several.sessions.create({ runtime: 'bash' })).rejects.toMatchObject(refused)
+    const { items } = await connect(server.adminKey).audit.events({ point: 'sandbox.create', limit: 10 })
+    const denied = items.filter(({ status, error }) => status === 'denied' && error?.code === 'agent_required')
+    expect(denied.map(({ agent }) => agent)).toEqual([null, null, null])
+    const sandbox = await several.sandboxes.create({ agent: 'writer' })
+    expect(sandbox.data.agent).toBe('writer')
+    await sandbox.terminate()
+  })
+
+  it('is not needed: whoever is bound to none acts for the default agent', async () => {
+    const sandbox = await airlock.sandboxes.create()
+    expect(sandbox.data.agent).toBe('default')
+    await sandbox.terminate()
   })
 })
 

@@ -198,9 +198,19 @@ describe('who may answer', () => {
       for (const answer of ['approve', 'reject'] as const)
         expect(await refusal(one.approvals[answer](id))).toMatchObject({
           code: 'forbidden',
-          message: 'Who asked for it does not answer it.',
+          message: 'Who asked for it does not answer it, nor does a key that was made by who asked.',
         })
     expect(await asking.operator.approvals.approve(id)).toMatchObject({ state: 'approved' })
+  })
+
+  it('is not a second key that who asked has made', async () => {
+    const second = await asking.key({ role: 'admin' })
+    const id = await needed(append(await asking.admin.sandboxes.get(sandbox.id)))
+    expect(await refusal(second.approvals.approve(id))).toMatchObject({ code: 'forbidden' })
+    const own = await needed(append(await second.sandboxes.get(sandbox.id)))
+    const third = asking.with((await second.keys.create({ name: 'third', role: 'admin' })).secret)
+    expect(await refusal(third.approvals.approve(own))).toMatchObject({ code: 'forbidden' })
+    expect(await asking.admin.approvals.approve(own)).toMatchObject({ state: 'approved' })
   })
 
   it('is never a key that is bound to agents, whatever its role, nor a developer or an auditor', async () => {

@@ -1,24 +1,22 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { switchShippedRulesOff } from '../support/shipped-rules.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 const MIB = 1024 * 1024
 
 /** Whatever one sandbox does to itself, a neighbour and the API go on answering. */
-let server: TestServer
+let server: BorrowedServer
 let airlock: Airlock
 let neighbour: Sandbox
 let sandbox: Sandbox
 
 beforeAll(async () => {
-  server = await startServer()
-  await switchShippedRulesOff(server)
+  server = await borrowServer('off')
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   neighbour = await airlock.sandboxes.create({})
 })
 
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 
 beforeEach(async () => {
   sandbox = await airlock.sandboxes.create({

@@ -7,16 +7,16 @@ import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pidOf } from '../support/pid-of.ts'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let box: Sandbox
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   await client('admin').agents.register('coder', { approve: true })
 }, 240_000)
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 beforeEach(async () => {
   box = await client().sandboxes.create({ agent: 'coder' })
 })
@@ -34,7 +34,7 @@ describe('a program inside', requires('root'), () => {
   })
 
   it('learns who it is', async () => {
-    const { sandbox, tenant, agent, generation, scopes } = self.parse(await curl('/v1/self'))
+    const { sandbox, tenant, agent, generation, scopes } = self.parse(await ask('/v1/self'))
     const { generation: current } = box.data
     expect({ sandbox, tenant, agent, generation, scopes }).toEqual({
       sandbox: box.id,
@@ -47,15 +47,15 @@ describe('a program inside', requires('root'), () => {
 
   it('is a sign of life of its agent when it says so', async () => {
     const { lastSeenAt: before } = await client().agents.get('coder')
-    await curl('/v1/self/heartbeat', 'POST')
+    await ask('/v1/self/heartbeat', 'POST')
     const { lastSeenAt } = await client().agents.get('coder')
     expect(Date.parse(lastSeenAt ?? '')).toBeGreaterThan(Date.parse(before ?? ''))
   })
 
   it('gets a new token for the one that it has, and the new one is good', async () => {
-    const { token } = renewedToken.parse(await curl('/v1/self/token', 'POST'))
+    const { token } = renewedToken.parse(await ask('/v1/self/token', 'POST'))
     expect(token).not.toBe(await tokenOf(box))
-    expect(await curl('/v1/self', 'GET', token)).toMatchObject({ sandbox: box.id })
+    expect(await ask('/v1/self', 'GET', token)).toMatchObject({ sandbox: box.id })
   })
 
   it('cannot change or replace its token, its door, or where they lie', async () => {
@@ -73,7 +73,7 @@ describe('a program inside', requires('root'), () => {
     ]
     const shell = attempts.map((line) => `(${line}) 2>/dev/null && echo '${line}'`).join('\n')
     expect((await box.run({ shell: `${shell}\ntrue` })).stdout).toBe('')
-    expect(await curl('/v1/self')).toMatchObject({ sandbox: box.id })
+    expect(await ask('/v1/self')).toMatchObject({ sandbox: box.id })
   })
 
   it('sees no door but its own', async () => {
@@ -88,7 +88,7 @@ describe('a program inside', requires('root'), () => {
 describe('a token', requires('root'), () => {
   it('of another sandbox is refused, of the same agent too, and that is in the evidence', async () => {
     const other = await client().sandboxes.create({ agent: 'coder' })
-    expect(await curl('/v1/self', 'GET', await tokenOf(other))).toMatchObject(REFUSED)
+    expect(await ask('/v1/self', 'GET', await tokenOf(other))).toMatchObject(REFUSED)
     await other.terminate()
     expect(await refusals()).toEqual(['other sandbox'])
   })
@@ -111,11 +111,11 @@ describe('a token', requires('root'), () => {
       ['old generation', signSandboxToken({ ...claims, ...times, scopes: all, generation: generation - 1 }, key)],
       ['not its scope', signSandboxToken({ ...claims, ...times }, key)],
     ] as const
-    for (const [, token] of tries) expect(await curl('/v1/self', 'GET', token)).toMatchObject(REFUSED)
+    for (const [, token] of tries) expect(await ask('/v1/self', 'GET', token)).toMatchObject(REFUSED)
     expect(await refusals()).toEqual(tries.map(([reason]) => reason))
     // It was not the key that was wrong: the same claims, whole, open the door.
     const whole = signSandboxToken({ ...claims, ...times, scopes: all }, key)
-    expect(await curl('/v1/self', 'GET', whole)).toMatchObject({ sandbox: box.id })
+    expect(await ask('/v1/self', 'GET', whole)).toMatchObject({ sandbox: box.id })
   })
 
   it('is worthless beyond its door', async () => {
@@ -128,8 +128,8 @@ describe('a token', requires('root'), () => {
     const before = await tokenOf(box)
     const { expiresAt, env } = connection.parse(await box.connect({ revoke: true }))
     expect(env['AIRLOCK_SOCKET']).toBe('/run/airlock/airlock.sock')
-    expect(await curl('/v1/self', 'GET', before)).toMatchObject(REFUSED)
-    expect(await curl('/v1/self')).toMatchObject({ sandbox: box.id, expiresAt })
+    expect(await ask('/v1/self', 'GET', before)).toMatchObject(REFUSED)
+    expect(await ask('/v1/self')).toMatchObject({ sandbox: box.id, expiresAt })
     expect(await refusals()).toEqual(['revoked'])
   })
 
@@ -141,7 +141,7 @@ describe('a token', requires('root'), () => {
     const token = await tokenOf(short)
     await agents[verb](id)
     expect(existsSync(`${server.home}/run/doors/${short.id}`)).toBe(false)
-    expect(await curl('/v1/self', 'GET', token)).toMatchObject(REFUSED)
+    expect(await ask('/v1/self', 'GET', token)).toMatchObject(REFUSED)
   })
 })
 
@@ -215,7 +215,7 @@ describe('the door', requires('root', 'python3'), () => {
       }
       await waitFor(back, soon())
       const seen = await waitFor(async () => {
-        const answer = await curl('/v1/self').catch(() => undefined)
+        const answer = await ask('/v1/self').catch(() => undefined)
         return answer !== undefined && 'sandbox' in answer ? answer : undefined
       }, soon())
       expect(seen).toMatchObject({ sandbox: box.id })
@@ -241,14 +241,31 @@ async function tokenOf(sandbox: Sandbox): Promise<string> {
 }
 
 /** From inside, as any program would. The token is that of the file unless one is given. */
-async function curl(path: string, method = 'GET', token?: string): Promise<object> {
-  const bearer = token === undefined ? '$(cat $AIRLOCK_TOKEN_FILE)' : token
-  const header = bearer === '' ? '' : `-H "Authorization: Bearer ${bearer}"`
-  const line = `curl -sS --unix-socket $AIRLOCK_SOCKET -X ${method} ${header} http://airlock${path}`
-  const { stdout, stderr } = await box.run({ shell: line })
-  if (stdout === '') throw new TypeError(stderr)
+async function ask(path: string, method = 'GET', token?: string): Promise<object> {
+  const { stdout, stderr, exitCode } = await box.run([
+    'python3',
+    '-c',
+    ASK,
+    method,
+    path,
+    ...(token === undefined ? [] : [token]),
+  ])
+  if (exitCode !== 0) throw new TypeError(stderr)
   return JSON.parse(stdout) as object
 }
+
+/** A plain HTTP client: a bare system has no curl. */
+const ASK = `
+import http.client, os, socket, sys
+method, path, *given = sys.argv[1:]
+token = given[0] if given else open(os.environ['AIRLOCK_TOKEN_FILE']).read().strip()
+door = http.client.HTTPConnection('airlock', timeout=20)
+door.sock = socket.socket(socket.AF_UNIX)
+door.sock.settimeout(20)
+door.sock.connect(os.environ['AIRLOCK_SOCKET'])
+door.request(method, path, headers={'authorization': 'Bearer ' + token} if token else {})
+print(door.getresponse().read().decode())
+`
 
 const RAW = `
 import os, socket, sys

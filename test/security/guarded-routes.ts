@@ -39,6 +39,9 @@ interface Row {
   readonly answers?: number
 }
 
+/** By /proc, for a bare system has no pgrep. */
+const COUNT_SLEEPERS = 'grep -lsx sleep /proc/[0-9]*/comm | wc -l'
+
 const inSandbox =
   (more: Asked = {}) =>
   ({ sandbox }: Place): Asked => ({ params: { id: sandbox.id }, ...more })
@@ -95,7 +98,7 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
       params: { id: sandbox.id, command: sleeper.id },
       body: { signal: 'SIGKILL' },
     }),
-    look: async ({ sandbox }) => (await sandbox.run(['pgrep', '-c', 'sleep'])).stdout,
+    look: async ({ sandbox }) => (await sandbox.run(['sh', '-c', COUNT_SLEEPERS])).stdout,
   },
   writeStdin: {
     ask: ({ sandbox, listener }) => ({

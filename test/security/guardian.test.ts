@@ -4,18 +4,19 @@ import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TestPostgres } from '../support/postgres.ts'
 import { requires } from '../support/requires.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let developer: Airlock
 let admin: Airlock
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   developer = new Airlock({ url: server.url, apiKey: server.developerKey })
   admin = new Airlock({ url: server.url, apiKey: server.adminKey })
 }, 240_000)
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 
 type Rule = PolicyDocumentInput['rules'][number]
 
@@ -70,6 +71,18 @@ describe('what is shipped', () => {
       await sandbox.terminate()
     },
   )
+
+  it('asks about variables that bring code along, wherever they are set, and takes harmless ones', async () => {
+    const env = { LD_PRELOAD: '/workspace/x.so' }
+    const asked = { code: 'approval_required', status: 428 }
+    await expect(developer.sandboxes.create({ env })).rejects.toMatchObject(asked)
+    await using sandbox = await developer.sandboxes.create({ env: { EDITOR: 'ed' } })
+    await expect(sandbox.run(['ls'], { env })).rejects.toMatchObject(asked)
+    await expect(developer.sessions.create({ sandbox, runtime: 'bash', env })).rejects.toMatchObject(asked)
+    await using session = await developer.sessions.create({ sandbox, runtime: 'bash', env: { A: 'b' } })
+    await expect(session.run('ls', { env })).rejects.toMatchObject(asked)
+    expect((await session.run('echo $EDITOR $A')).stdout).toBe('ed b\n')
+  })
 
   it('denies the same as code of a session', async () => {
     const session = await developer.sessions.create({ runtime: 'bash' })

@@ -1,21 +1,19 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
-import { switchShippedRulesOff } from '../support/shipped-rules.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 /** What a program sees when it looks around in a sandbox of the running product. */
-let server: TestServer
+let server: BorrowedServer
 let sandbox: Sandbox
 
 beforeAll(async () => {
-  server = await startServer()
-  await switchShippedRulesOff(server)
+  server = await borrowServer('off')
   const airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
   sandbox = await airlock.sandboxes.create({})
 })
 
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 
 async function python(program: string): Promise<string> {
   const result = await sandbox.run(['python3', '-c', program], { timeoutMs: 30_000 })

@@ -2,7 +2,7 @@ import { Airlock, type Sandbox } from '@airlock/sdk'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires, type Requirement } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 /** Ordinary work under the filter, in both tiers. What python, bash, tar and node do alone is in `inside.test.ts`. */
 interface Work {
@@ -90,15 +90,15 @@ printf 'all: one.o main.o\\n\\tgcc -o all one.o main.o\\n' >Makefile; make -s -j
 /** Each in a directory of its own of one sandbox. */
 export function describePrograms(tier: 'standard' | 'strict'): void {
   describe(`under the filter of the ${tier} tier runs`, tier === 'strict' ? requires('runsc') : {}, () => {
-    let server: TestServer
+    let server: BorrowedServer
     let sandbox: Sandbox
 
     beforeAll(async () => {
-      server = await startServer()
+      server = await borrowServer()
       const airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
       sandbox = await airlock.sandboxes.create({ tier })
     })
-    afterAll(async () => server?.stop())
+    afterAll(async () => server?.giveBack())
 
     for (const { what, needs, script, says } of WORK)
       it(what, requires(...needs), async () => {

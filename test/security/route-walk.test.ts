@@ -4,7 +4,7 @@ import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
 import { connectHttp, errorOf as toolError } from '../mcp/client.ts'
-import { TOOL_WALK, WALK, type Steps, type Things } from './route-walk.ts'
+import { type Asked, TOOL_WALK, WALK, type Steps, type Things } from './route-walk.ts'
 
 /**
  * Every route of the table, asked by everybody who must not be answered: without a key, with one that is over, with a lesser
@@ -21,6 +21,8 @@ let things: Things
 let own: Readonly<Record<Role, string>>
 /** Keys of the same tenant, bound to an agent that has nothing to do with them. */
 let bound: Readonly<Record<Exclude<Role, 'admin'>, string>>
+/** A key of the agent whose things they are. */
+let agentsOwn: string
 /** Admins of another tenant; the second is of the platform too. */
 let foreign: string
 let platform: string
@@ -49,6 +51,7 @@ beforeAll(async () => {
     developer: await secretOf({ role: 'developer', agents }),
     auditor: await secretOf({ role: 'auditor', agents }),
   }
+  agentsOwn = await secretOf({ role: 'developer', agents: ['walked-agent'] })
   foreign = await secretOf({ role: 'admin', tenant: 'globex' })
   over = await endedKeys(make)
   things = await makeThings()
@@ -60,6 +63,13 @@ afterAll(async () => server?.stop())
 describe('the table of the walk', () => {
   it('has exactly the routes of the table of routes', () => {
     expect(Object.keys(WALK).toSorted()).toEqual(NAMES.toSorted())
+  })
+
+  it('asks without an agent where one may be named', async () => {
+    const optional = await routesThatMayNameAgent()
+    const walked = NAMES.filter((name) => steps[name].unnamed !== undefined)
+    expect(walked).toEqual(NAMES.filter((name) => optional.includes(name) && steps[name].bound !== 'forbidden'))
+    expect(walked).toContain('createSandbox')
   })
 })
 
@@ -162,6 +172,16 @@ describe('after all of it', () => {
     expect(await everything()).toEqual(before)
   })
 
+  it.each(NAMES.filter((name) => steps[name].unnamed !== undefined))(
+    '%s means the one agent that the key is bound to when none is named',
+    async (name) => {
+      const { text, status } = await request(name, agentsOwn, steps[name].unnamed)
+      const agents = [...text.matchAll(/"agent":"([^"]*)"/g)].map(([, agent]) => agent)
+      expect([status, agents.filter((agent) => agent !== things.agent)]).toEqual([200, []])
+      if (table[name].body) expect(agents).not.toEqual([])
+    },
+  )
+
   it('every refusal for a role is in the evidence of its tenant', async () => {
     const refusals = guarded.flatMap((name) => refusedRoles(name)).length
     const { audit } = client(own.admin)
@@ -207,8 +227,15 @@ async function send(
   key: string | undefined,
   of = things,
 ): Promise<Answer & { readonly text: string }> {
+  return request(name, key, steps[name].ask(of))
+}
+
+async function request(
+  name: RouteName,
+  key: string | undefined,
+  { params = {}, query = {}, body }: Asked = {},
+): Promise<Answer & { readonly text: string }> {
   const { method, path, sends, body: takes } = table[name]
-  const { params = {}, query = {}, body } = steps[name].ask(of)
   const url = new URL(
     path.replaceAll(/\{(\w+)\}/g, (_, param: string) => encodeURIComponent(params[param] ?? '')),
     server.url,
@@ -237,6 +264,33 @@ function errorOf(text: string): Pick<Answer, 'code' | 'message'> {
 /** Which of the tenant's things an answer names. */
 function leaks(text: string): readonly string[] {
   return Object.values(things).filter((thing) => text.includes(thing))
+}
+
+/** What the served description of a route says of what it takes, as far as the walk looks at it. */
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly anyOf?: readonly Schema[]
+}
+interface Operation {
+  readonly operationId: string
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
+}
+
+/** The routes whose caller may leave out the agent that it is about. */
+async function routesThatMayNameAgent(): Promise<readonly string[]> {
+  const { text } = await request('openapi', undefined)
+  const { paths } = JSON.parse(text) as { paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> }
+  const isOptional = ({ properties = {}, required = [], anyOf = [] }: Schema): boolean =>
+    ('agent' in properties && !required.includes('agent')) || [...Object.values(properties), ...anyOf].some(isOptional)
+  return Object.values(paths)
+    .flatMap((methods) => Object.values(methods))
+    .filter(({ parameters, requestBody }) => {
+      const inQuery = parameters.some((one) => one.name === 'agent' && one.in === 'query' && !one.required)
+      return inQuery || Object.values(requestBody?.content ?? {}).some(({ schema }) => isOptional(schema))
+    })
+    .map(({ operationId }) => operationId)
 }
 
 function rolesOf(name: RouteName): readonly Role[] {

@@ -18,7 +18,7 @@ export interface Things {
   readonly file: string
 }
 
-interface Asked {
+export interface Asked {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -37,6 +37,8 @@ export interface Steps {
   readonly owner?: Role | 'platform' | 'nobody'
   /** The platform reaches it in every tenant. */
   readonly platform?: 'may'
+  /** The request that names no agent, where one may be named: whoever is bound to one agent means that one. */
+  readonly unnamed?: Asked
   /** What is the tenant's and not an agent's is open to who is bound, or closed to all of them. */
   readonly bound?: 'may' | 'forbidden'
 }
@@ -60,6 +62,7 @@ const ofGrant = (of: Things): Asked => ({ params: { id: of.agent, grant: of.gran
 const ofKey = (of: Things): Asked => ({ params: { id: of.key } })
 const ofPolicy = (of: Things): Asked => ({ params: { name: of.policy } })
 const draft = { document: { name: 'own-policy', rules: [] } }
+const reading = { kind: 'file', action: 'read', path: '/etc/x' }
 const ofApproval = (of: Things): Asked => ({ params: { id: of.approval } })
 const ofWebhook = (of: Things): Asked => ({ params: { id: of.webhook } })
 const atFile = inSandbox((of) => ({ query: { path: of.file } }))
@@ -79,12 +82,13 @@ const KEY = { hidden: 'key_not_found', platform: 'may' } as const
 const TEMPLATE = { hidden: 'template_not_found', bound: 'may' } as const
 
 export const WALK: { readonly [N in RouteName]: Steps } = {
-  createSandbox: { ask: (of) => ({ body: { agent: of.agent } }), hidden: 'agent_not_found' },
-  listSandboxes: { ask: (of) => ({ query: { agent: of.agent, state: 'all' } }) },
+  createSandbox: { ask: (of) => ({ body: { agent: of.agent } }), hidden: 'agent_not_found', unnamed: {} },
+  listSandboxes: { ask: (of) => ({ query: { agent: of.agent, state: 'all' } }), unnamed: { query: { state: 'all' } } },
   getSandbox: { ask: inSandbox(), ...SANDBOX },
   getOrCreateSandbox: {
     ask: (of) => ({ params: { name: of.name }, body: { agent: of.agent } }),
     hidden: 'agent_not_found',
+    unnamed: { params: { name: 'unnamed-box' } },
   },
   connectSandbox: { ask: inSandbox(), ...SANDBOX },
   extendSandbox: { ask: inSandbox(), ...SANDBOX },
@@ -105,8 +109,15 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   listFiles: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX },
   makeDirectory: { ask: inSandbox(() => ({ body: { path: 'made' } })), ...SANDBOX },
   moveFile: { ask: inSandbox((of) => ({ body: { from: of.file, to: 'moved' } })), ...SANDBOX },
-  createSession: { ask: (of) => ({ body: { sandbox: of.sandbox, runtime: 'bash' } }), ...SANDBOX },
-  listSessions: { ask: (of) => ({ query: { sandbox: of.sandbox, state: 'all' } }) },
+  createSession: {
+    ask: (of) => ({ body: { sandbox: of.sandbox, runtime: 'bash' } }),
+    ...SANDBOX,
+    unnamed: { body: { runtime: 'bash' } },
+  },
+  listSessions: {
+    ask: (of) => ({ query: { sandbox: of.sandbox, state: 'all' } }),
+    unnamed: { query: { state: 'all' } },
+  },
   getSession: { ask: ofSession(), ...SESSION },
   interruptSession: { ask: ofSession(), ...SESSION },
   restartSession: { ask: ofSession(), ...SESSION },
@@ -165,9 +176,10 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   checkPolicy: { ask: () => ({ body: draft }) },
   evaluatePolicies: {
     ask: (of) => ({
-      body: { point: 'file.read', sandbox: of.sandbox, operation: { kind: 'file', action: 'read', path: '/etc/x' } },
+      body: { point: 'file.read', sandbox: of.sandbox, operation: reading },
     }),
     ...SANDBOX,
+    unnamed: { body: { point: 'file.read', operation: reading } },
   },
   backtestPolicy: { ask: () => ({ body: draft }), repeats: true },
   getGuardian: { ask: nothing, bound: 'may' },
@@ -186,9 +198,10 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
     hidden: 'tenant_not_found',
     platform: 'may',
     bound: 'may',
+    unnamed: {},
   },
-  listApprovals: { ask: () => ({ query: { state: 'all' } }) },
-  approvalEvents: { ask: nothing },
+  listApprovals: { ask: () => ({ query: { state: 'all' } }), unnamed: { query: { state: 'all' } } },
+  approvalEvents: { ask: nothing, unnamed: {} },
   getApproval: { ask: ofApproval, ...APPROVAL },
   approveApproval: { ask: ofApproval, ...APPROVAL },
   rejectApproval: { ask: ofApproval, ...APPROVAL },
@@ -197,12 +210,12 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   listWebhooks: { ask: nothing },
   getWebhook: { ask: ofWebhook, ...WEBHOOK },
   removeWebhook: { ask: ofWebhook, ...WEBHOOK },
-  events: { ask: nothing, repeats: true },
+  events: { ask: nothing, repeats: true, unnamed: {} },
   agentEvents: { ask: ofAgent, ...AGENT },
   sandboxEvents: { ask: inSandbox(), ...SANDBOX },
   agentSummary: { ask: ofAgent, ...AGENT },
   // It names the tenant, which who is bound to another agent of it knows.
-  tenantMetrics: { ask: nothing, repeats: true },
+  tenantMetrics: { ask: nothing, repeats: true, unnamed: {} },
   sandboxMetrics: { ask: inSandbox(), ...SANDBOX },
   agentMetrics: { ask: ofAgent, ...AGENT },
   auditStats: EVIDENCE,
@@ -210,6 +223,8 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   auditExport: EVIDENCE,
   auditHead: EVIDENCE,
   auditChains: EVIDENCE,
+  // Nothing of it is broken.
+  auditQuarantine: { ask: (of) => ({ body: { tenant: of.tenant } }), owner: 'nobody' },
   whoami: { ask: nothing, bound: 'may' },
   health: { ask: nothing },
   ready: { ask: nothing },

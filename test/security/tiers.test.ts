@@ -3,19 +3,20 @@ import { randomUUID } from 'node:crypto'
 import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
+import { startServer } from '../support/server.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let developer: Airlock
 let admin: Airlock
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   developer = new Airlock({ url: server.url, apiKey: server.developerKey })
   admin = new Airlock({ url: server.url, apiKey: server.adminKey })
 })
 
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 
 describe('the strict tier', requires('runsc'), () => {
   it('is what the caller asked for: another kernel, shown as it is found', async () => {

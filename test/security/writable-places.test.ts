@@ -3,8 +3,7 @@ import { statfsSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
-import { switchShippedRulesOff } from '../support/shipped-rules.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 const MIB = 1024 * 1024
 const LIMITS = { memoryBytes: 256 * MIB, diskBytes: 96 * MIB, inodes: 2048 } as const
@@ -61,15 +60,14 @@ interface Filled {
   readonly bytesEnd: string | null
 }
 
-let server: TestServer
+let server: BorrowedServer
 let airlock: Airlock
 
 beforeAll(async () => {
-  server = await startServer()
-  await switchShippedRulesOff(server)
+  server = await borrowServer('off')
   airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
 })
-afterAll(async () => server?.stop())
+afterAll(async () => server?.giveBack())
 
 async function fill(sandbox: Sandbox): Promise<Readonly<Record<string, Filled>>> {
   const { stdout, ...ran } = await sandbox.run(['python3', '-c', FILL], { timeoutMs: 50_000 })

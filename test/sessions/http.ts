@@ -1,5 +1,5 @@
 import type { Session, Step, StepEvent, StepResult } from '@airlock/contract'
-import type { TestServer } from '../support/server.ts'
+import type { Reachable } from '../support/server.ts'
 
 export interface Answer<T> {
   readonly status: number
@@ -13,9 +13,9 @@ export interface Refusal {
 
 /** The public API of sessions by plain requests, as any client in any language uses it. */
 export class SessionsHttp {
-  readonly #server: TestServer
+  readonly #server: Reachable
 
-  constructor(server: TestServer) {
+  constructor(server: Reachable) {
     this.#server = server
   }
 

@@ -7,22 +7,22 @@ import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLI, CliProcess, type Ended } from '../../packages/cli/src/testing/cli-process.ts'
 import { requires } from '../support/requires.ts'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url))
 const PATIENT = { timeout: 30_000 }
 
 describe('what people do', requires('root', 'crun', 'python3'), () => {
-  let server: TestServer
+  let server: BorrowedServer
   let airlock: Airlock
   let home: string
   beforeAll(async () => {
-    server = await startServer()
+    server = await borrowServer()
     airlock = new Airlock({ url: server.url, apiKey: server.developerKey })
     home = mkdtempSync(join(tmpdir(), 'airlock-people-'))
   })
   afterAll(async () => {
-    await server?.stop()
+    await server?.giveBack()
     if (home) rmSync(home, { recursive: true })
   })
 

@@ -1,20 +1,20 @@
 import type { AuditRecord, Sandbox } from '@airlock/contract'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startServer, type TestServer } from '../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { SessionsHttp } from './http.ts'
 
-let server: TestServer
+let server: BorrowedServer
 let http: SessionsHttp
 let sandbox: Sandbox
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await borrowServer()
   http = new SessionsHttp(server)
   sandbox = (await http.send<Sandbox>('POST', '/v1/sandboxes', { template: 'base' })).body
 })
 afterAll(async () => {
-  await server?.stop('SIGINT')
+  await server?.giveBack()
 })
 
 const soon = () => ({ signal: deadline(30_000), everyMs: 50 })
@@ -216,6 +216,33 @@ describe('many sessions at once', () => {
     expect(await slowStep).toMatchObject({ stdout: 'went\n' })
     await Promise.all(opened.map(({ id }) => http.send('POST', `/v1/sessions/${id}/terminate`)))
     await http.send('POST', `/v1/sandboxes/${second.id}/terminate`, {})
+  })
+})
+
+describe('two sessions of one sandbox', () => {
+  it('have outputs that the other cannot name', async () => {
+    const [one, other] = await Promise.all([
+      http.open({ runtime: 'bash', sandbox: sandbox.id }),
+      http.open({ runtime: 'python', sandbox: sandbox.id }),
+    ])
+    const waits = 'echo began; until [ -e /workspace/tried ]; do sleep 0.05; done; echo ended'
+    const step = http.run(one.id, { code: waits })
+    const forge = `
+import os
+opened = 0
+for at in range(512):
+    try:
+        fd = os.open('/run/steps/output-%d' % at, os.O_WRONLY | os.O_NONBLOCK)
+        opened += os.write(fd, b'forged\\n') > 0
+        os.close(fd)
+    except OSError: pass
+try: listed = os.listdir('/run/steps')
+except OSError as error: listed = error.strerror
+open('/workspace/tried', 'w').close()
+print(opened, listed)`
+    const tried = await http.run(other.id, { code: forge })
+    expect([(await step).stdout, tried.stdout]).toEqual(['began\nended\n', '0 Permission denied\n'])
+    await Promise.all([one, other].map(({ id }) => http.send('POST', `/v1/sessions/${id}/terminate`)))
   })
 })
 

@@ -10,6 +10,7 @@ import {
   type TortureResult,
   type TortureTarget,
 } from '../../packages/guest/src/session/testing/torture.ts'
+import { sample } from '../support/sample.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 import { SessionsHttp } from './http.ts'
@@ -36,23 +37,26 @@ describe.each(['python', 'node', 'bash'] as const)('a %s session in a sandbox wh
     return typeof attack === 'string' ? [] : [{ name, attack }]
   })
 
-  it.each(rows)('$name leaves the next step intact', async ({ attack }) => {
-    const { id } = await http.open({ runtime, sandbox: sandbox.id })
-    const target: TortureTarget = {
-      run: async (code, options) => toResult(await http.run(id, { code, ...options })),
-      interrupt: async () => {
-        await http.send('POST', `/v1/sessions/${id}/interrupt`)
-      },
-    }
-    try {
-      const report = await torture(runtime, target, attack)
-      expect(report.next).toEqual(report.wanted)
-      expect(brokenPromises(attack, report)).toEqual([])
-      expect(report.attack).toMatchObject(attack.expected ?? {})
-    } finally {
-      await http.send('POST', `/v1/sessions/${id}/terminate`)
-    }
-  })
+  it.each(sample(rows, { table: `torture ${runtime}`, count: 12, nameOf: ({ name }) => name }))(
+    '$name leaves the next step intact',
+    async ({ attack }) => {
+      const { id } = await http.open({ runtime, sandbox: sandbox.id })
+      const target: TortureTarget = {
+        run: async (code, options) => toResult(await http.run(id, { code, ...options })),
+        interrupt: async () => {
+          await http.send('POST', `/v1/sessions/${id}/interrupt`)
+        },
+      }
+      try {
+        const report = await torture(runtime, target, attack)
+        expect(report.next).toEqual(report.wanted)
+        expect(brokenPromises(attack, report)).toEqual([])
+        expect(report.attack).toMatchObject(attack.expected ?? {})
+      } finally {
+        await http.send('POST', `/v1/sessions/${id}/terminate`)
+      }
+    },
+  )
 })
 
 function toResult({ status, stdout, stderr, error, restarted }: StepResult): TortureResult {

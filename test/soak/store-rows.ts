@@ -9,8 +9,10 @@ const OPEN_ROWS = {
   'steps that run': `SELECT count(*) AS n FROM steps WHERE status NOT IN ('completed', 'failed')`,
   'reservations in budgets': 'SELECT count(*) AS n FROM reservations',
   'ends that are not recorded': `SELECT
-    (SELECT count(*) FROM sandboxes WHERE recorded = 0) + (SELECT count(*) FROM sessions WHERE recorded = 0) +
-    (SELECT count(*) FROM commands WHERE recorded = 0) + (SELECT count(*) FROM steps WHERE recorded = 0) AS n`,
+    (SELECT count(*) FROM sandboxes WHERE recorded = 0 AND state IN ('stopped', 'error')) +
+    (SELECT count(*) FROM sessions WHERE recorded = 0 AND state <> 'active') +
+    (SELECT count(*) FROM commands WHERE recorded = 0 AND state IN ('exited', 'lost')) +
+    (SELECT count(*) FROM steps WHERE recorded = 0 AND status IN ('completed', 'failed')) AS n`,
   'killswitches that are on': 'SELECT count(*) AS n FROM kills WHERE lifted_at IS NULL',
   'killed sandboxes that are not verified': 'SELECT count(*) AS n FROM killed_sandboxes WHERE verified = 0',
 } as const

@@ -1,11 +1,22 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deadline, waitFor } from '@airlock/std'
+import { inject } from 'vitest'
 
 const run = promisify(execFile)
 const DEBIAN = '/usr/lib/postgresql'
@@ -31,12 +42,24 @@ export class TestPostgres {
   readonly #port: number
   readonly #password: string
   #server: ChildProcess | undefined
-  #databases = 0
+  #databases: string[] = []
 
   private constructor(dir: string, port: number, password: string) {
     this.#dir = dir
     this.#port = port
     this.#password = password
+  }
+
+  /** The one that all unit tests of a run share: no test may stop or kill it. Its databases go with whoever made them. */
+  static async shared(): Promise<Pick<TestPostgres, 'createDatabase' | 'ask' | 'dropDatabases'>> {
+    const answer = await fetch(inject('postgresDesk'))
+    if (!answer.ok) throw new TypeError(await answer.text())
+    const { port, password } = (await answer.json()) as TestPostgres['place']
+    return new TestPostgres('', port, password)
+  }
+
+  get place(): { readonly port: number; readonly password: string } {
+    return { port: this.#port, password: this.#password }
   }
 
   static async start(): Promise<TestPostgres> {
@@ -54,9 +77,17 @@ export class TestPostgres {
 
   /** An empty database of its own. Answers its URL. */
   async createDatabase(): Promise<string> {
-    const name = `test_${++this.#databases}`
+    const name = `test_${randomBytes(6).toString('hex')}`
+    this.#databases.push(name)
     await this.program('psql', ['-d', 'postgres', '-c', `create database ${name}`])
     return this.#url(name)
+  }
+
+  /** Those that this one made. */
+  async dropDatabases(): Promise<void> {
+    const drops = this.#databases.flatMap((name) => ['-c', `drop database if exists ${name} with (force)`])
+    this.#databases = []
+    if (drops.length > 0) await this.program('psql', ['-d', 'postgres', ...drops])
   }
 
   /** What a query answers, one line a row. */
@@ -71,11 +102,14 @@ export class TestPostgres {
     return run(programOf(name), args, { env, maxBuffer: 64 * 1024 * 1024 })
   }
 
+  /** All of it, as a crash of its host does: who is connected would be served for a moment by what the first process left. */
   async kill9(): Promise<void> {
     const server = this.#server
     this.#server = undefined
-    if (!server || server.exitCode !== null || server.signalCode !== null) return
+    if (!server?.pid || server.exitCode !== null || server.signalCode !== null) return
+    const backends = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').split(' ').filter(Boolean)
     server.kill('SIGKILL')
+    for (const pid of backends) killIfThere(Number(pid))
     await once(server, 'exit')
   }
 
@@ -88,7 +122,7 @@ export class TestPostgres {
   }
 
   async restart(): Promise<void> {
-    const settings = [`port=${this.#port}`, 'listen_addresses=127.0.0.1', 'max_connections=60', ...DURABILITY]
+    const settings = [`port=${this.#port}`, 'listen_addresses=127.0.0.1', 'max_connections=200', ...DURABILITY]
     const args = ['-D', join(this.#dir, 'data'), '-k', this.#dir, ...settings.flatMap((one) => ['-c', one])]
     const answers = async () => this.program('psql', ['-d', 'postgres', '-c', 'select 1']).catch(() => undefined)
     // Backends of a postmaster that was killed hold its memory for a moment, and a new one does not start beside them.
@@ -108,6 +142,14 @@ export class TestPostgres {
 
   #url(database: string): string {
     return `postgres://${USER}:${this.#password}@127.0.0.1:${this.#port}/${database}`
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended by itself.
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DefaultReporter, type SerializedError, type TestCase, type TestModule } from 'vitest/node'
 import { RESULTS_FILE, type Results, type Skipped } from './results.ts'
+import { testSeed } from './sample.ts'
 
 type EndReason = Parameters<DefaultReporter['onTestRunEnd']>[2]
 
@@ -16,7 +17,8 @@ export default class CountingReporter extends DefaultReporter {
     super.onTestRunEnd(modules, unhandled, reason)
     const results = count(modules, unhandled.length)
     for (const { name, reason: why } of results.skipped) this.log(`skipped: ${name} (${why})`)
-    for (const name of retried(modules)) this.log(`passed on the second try: ${name}`)
+    for (const name of results.retried) this.log(`passed on the second try: ${name}`)
+    this.log(`cases of the big tables were drawn with TEST_SEED=${testSeed()}`)
     mkdirSync(dirname(RESULTS_FILE), { recursive: true })
     writeFileSync(RESULTS_FILE, JSON.stringify(results, null, 2))
     this.log(`${results.passed} passed, ${results.failed} failed, ${results.skipped.length} skipped`)
@@ -39,7 +41,7 @@ function count(modules: readonly TestModule[], unhandled: number): Results {
       else skipped.push({ name: `${module.relativeModuleId} > ${test.fullName}`, reason: reasonOf(test) })
     }
   }
-  return { passed, failed, skipped }
+  return { passed, failed, skipped, retried: retried(modules) }
 }
 
 function retried(modules: readonly TestModule[]): readonly string[] {

@@ -29,6 +29,7 @@ export type Requirement =
   | 'gcc'
   | 'make'
   | 'sqlite3'
+  | 'strace'
   | 'go'
   | 'go-proxy'
   | 'qemu-system-x86_64'

@@ -10,6 +10,8 @@ export interface Results {
   readonly passed: number
   readonly failed: number
   readonly skipped: readonly Skipped[]
+  /** Tests that passed on the second try only. */
+  readonly retried: readonly string[]
 }
 
 /** Where the last run left its results, for `.ci/run`. */

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { deadline, waitFor } from '@airlock/std'
 import { inject } from 'vitest'
+import { COMPILED } from './compiled.ts'
 import { processesOf, removeHome, sweep } from './leftovers.ts'
 
 export { leftovers } from './leftovers.ts'
@@ -16,7 +17,15 @@ const FAILPOINT_MS = 10_000
 const LOG_CHARS = 1024 * 1024
 
 /** Tests that are not about budgets use more at once than one agent has by default. */
-const AMPLE = { AIRLOCK_AGENT_SANDBOXES: '100', AIRLOCK_AGENT_MEMORY_MB: '100000', AIRLOCK_AGENT_CPUS: '100' }
+const AMPLE = {
+  AIRLOCK_AGENT_SANDBOXES: '100',
+  AIRLOCK_AGENT_MEMORY_MB: '100000',
+  AIRLOCK_AGENT_DISK_MB: '1000000',
+  AIRLOCK_AGENT_CPUS: '100',
+  // Files of tests run side by side, on machines with little disk.
+  AIRLOCK_OVERSUBSCRIBE_DISK: '20',
+  AIRLOCK_DISK_RESERVE_MB: '64',
+}
 
 export interface ServerOptions {
   /** Settings as `AIRLOCK_*`. */
@@ -27,6 +36,8 @@ export interface ServerOptions {
   readonly home?: string
   /** Whose code it runs: this repository, or a copy of it. */
   readonly tree?: string
+  /** What a user types instead of `airlock serve --json`, and what signals go to. */
+  readonly command?: readonly [string, ...string[]]
   /** Resolves also when the server dies before it is ready, as it may at a failpoint. */
   readonly tolerateDeath?: boolean
 }
@@ -56,11 +67,16 @@ export interface TestServer {
   logs(): string
 }
 
+/** What a caller needs to know of one. */
+export type Reachable = Pick<TestServer, 'url' | 'developerKey' | 'adminKey' | 'pid' | 'home'>
+
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const home = options.home ?? makeHome()
   const logged = logReader(home)
   const program = join(options.tree ?? REPOSITORY, 'packages/cli/bin/airlock.js')
-  const child = spawn(process.execPath, [program, 'serve', '--json'], {
+  const [file, ...words] = options.command ?? [process.execPath, program, 'serve', '--json']
+  const child = spawn(file, words, {
+    cwd: REPOSITORY,
     env: environment(home, options),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -111,6 +127,7 @@ function environment(home: string, options: ServerOptions): Record<string, strin
   return {
     PATH: process.env['PATH'] ?? '',
     HOME: '/root',
+    ...COMPILED,
     AIRLOCK_HOME: home,
     AIRLOCK_PORT: '0',
     // The code of another tree may not know these settings.

@@ -6,9 +6,18 @@ import { join } from 'node:path'
  * file beside it. The product has no such switch, and refuses what such a runtime makes where the kernel shows it.
  */
 export const WEAKENINGS = {
-  'no-seccomp': `config['linux'].pop('seccomp')`,
+  none: `pass`,
+  'no-seccomp': `config['linux'].pop('seccomp'); forget_filter()`,
+  'allow-all-seccomp': `config['linux']['seccomp'] = {'defaultAction': 'SCMP_ACT_ALLOW'}; forget_filter()`,
+  'writable-root': `config['root']['readonly'] = False`,
   'no-network-namespace': `drop_namespace('network')`,
   'no-pid-namespace': `drop_namespace('pid'); share_proc()`,
+  'no-ipc-namespace': `drop_namespace('ipc')`,
+  'no-uts-namespace': `drop_namespace('uts'); config.pop('hostname')`,
+  'new-privileges': `config['process']['noNewPrivileges'] = False`,
+  'more-capabilities': `config['process']['capabilities']['bounding'].append('CAP_NET_RAW')`,
+  'no-read-only-paths': `config['linux']['readonlyPaths'] = []`,
+  'set-uid-mounts': `allow_set_uid('/tmp')`,
   'no-masked-paths': `config['linux']['maskedPaths'] = []`,
   'shared-host-directory': `config['mounts'].append({'destination': '/tmp/shared', 'type': 'bind', 'source': os.path.dirname(os.path.realpath(sys.argv[0])), 'options': ['bind', 'ro']})`,
   'no-pids-limit': `raise_limit('pids', 'pids.max', 'max')`,
@@ -43,6 +52,10 @@ def weakening():
     with open(os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), 'weaken')) as chosen:
         return chosen.read()
 
+# What crun compiled for an earlier sandbox would count instead of the profile.
+def forget_filter():
+    config.pop('annotations', None)
+
 def drop_namespace(kind):
     config['linux']['namespaces'] = [n for n in config['linux']['namespaces'] if n['type'] != kind]
 
@@ -51,6 +64,11 @@ def share_proc():
     for mount in config['mounts']:
         if mount['destination'] == '/proc':
             mount.update({'type': 'bind', 'source': '/proc', 'options': ['rbind', 'ro']})
+
+def allow_set_uid(destination):
+    for mount in config['mounts']:
+        if mount['destination'] == destination:
+            mount['options'] = [option for option in mount['options'] if option != 'nosuid'] + ['suid']
 
 def raise_limit(controller, name, value):
     for line in open('/proc/self/mountinfo'):

@@ -1,26 +1,51 @@
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
-import { AirlockError, type DroppedHead, type SignedHead } from '@airlock/contract'
+import {
+  AirlockError,
+  type BrokenHead,
+  type DroppedHead,
+  type QuarantinedHead,
+  type SignedHead,
+} from '@airlock/contract'
 import { canonical } from './canonical.ts'
 import type { ChainPosition } from './chain.ts'
+
+type Signed = SignedHead | DroppedHead | BrokenHead | QuarantinedHead
 
 /** Signs that the chain of `tenant` has this hash at this seq. Precondition: an Ed25519 private key. */
 export function signHead(
   key: KeyObject,
-  chain: ChainPosition & { readonly tenant: string; readonly ts: string },
+  chain: ChainPosition & { readonly tenant: string; readonly ts: string; readonly end?: true },
 ): SignedHead {
-  const { tenant, seq, hash, ts } = chain
-  const statement = { tenant, seq, hash, ts, keyId: keyIdOf(createPublicKey(key)) }
-  return { ...statement, signature: sign(null, Buffer.from(canonical(statement)), key).toString('base64url') }
+  const { tenant, seq, hash, ts, end } = chain
+  const statement = { tenant, seq, hash, ts, ...(end ? { end } : {}) }
+  return { ...statement, ...signatureOf(key, statement) }
 }
 
 /** Signs that all records up to `seq` were dropped, where the chain had this hash. */
 export function signDropped(key: KeyObject, statement: Omit<DroppedHead, 'keyId' | 'signature'>): DroppedHead {
-  const whole = { ...statement, keyId: keyIdOf(createPublicKey(key)) }
-  return { ...whole, signature: sign(null, Buffer.from(canonical(whole)), key).toString('base64url') }
+  return { ...statement, ...signatureOf(key, statement) }
+}
+
+/** Signs that the chain does not verify beyond `seq`. */
+export function signBroken(key: KeyObject, statement: Omit<BrokenHead, 'keyId' | 'signature'>): BrokenHead {
+  return { ...statement, ...signatureOf(key, statement) }
+}
+
+/** Signs that what followed `seq` was set aside. */
+export function signQuarantined(
+  key: KeyObject,
+  statement: Omit<QuarantinedHead, 'keyId' | 'signature'>,
+): QuarantinedHead {
+  return { ...statement, ...signatureOf(key, statement) }
+}
+
+function signatureOf(key: KeyObject, statement: object): { readonly keyId: string; readonly signature: string } {
+  const keyId = keyIdOf(createPublicKey(key))
+  return { keyId, signature: sign(null, Buffer.from(canonical({ ...statement, keyId })), key).toString('base64url') }
 }
 
 /** Whether this key signed exactly this head. */
-export function isSignedBy(head: SignedHead | DroppedHead, publicKey: KeyObject): boolean {
+export function isSignedBy(head: Signed, publicKey: KeyObject): boolean {
   const { signature, ...statement } = head
   if (head.keyId !== keyIdOf(publicKey)) return false
   return verify(null, Buffer.from(canonical(statement)), publicKey, Buffer.from(signature, 'base64url'))

@@ -3,6 +3,7 @@ import { type Clock, type Log, newId } from '@airlock/std'
 import type { Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
 import { sentRecord } from './sent-record.ts'
+import type { NoteOptions } from './sink.ts'
 import { Spill, type SpilledNote } from './spill.ts'
 
 const MAX_NOTES = 10_000
@@ -13,14 +14,20 @@ const LATE_MS = 1000
 const ANSWER_MS = 10_000
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 5000
-/** No second try makes the recorder take these. */
-const REFUSED = new Set(['invalid_request', 'body_too_large', 'forbidden'])
+/** No second try makes the recorder take these, or should: of a flood it is enough to know how much it was. */
+const REFUSED = new Set(['invalid_request', 'body_too_large', 'forbidden', 'evidence_full'])
+/** Said of one tenant until somebody has seen to it: its notes are put aside, and hold up nobody who waits for the others. */
+const PARKING = new Set(['evidence_broken'])
+const PARKED_MS = 5000
 
 interface Note extends SpilledNote {
   record: NewRecord
   readonly bytes: number
+  /** Which one it is of all that this process had. */
+  readonly order: number
   late: boolean
   isSent: boolean
+  onSettled?: NoteOptions['onSettled']
 }
 
 export interface NoteQueueOptions {
@@ -42,7 +49,12 @@ export class NoteQueue {
   /** All that are not acknowledged, oldest first. */
   readonly #notes = new Map<string, Note>()
   #ready: Note[] = []
+  /** To be sent again, with those of the same tenants that came after them: an end never overtakes its beginning. */
   #failed: Note[] = []
+  readonly #holding = new Set<string>()
+  #entered = 0
+  readonly #parked = new Set<Note>()
+  #unparking: NodeJS.Timeout | undefined
   /** By tenant: the note that counts what was lost and is not on its way yet. */
   readonly #losses = new Map<string, Note>()
   #bytes = 0
@@ -56,22 +68,31 @@ export class NoteQueue {
     this.#clock = options.clock
     this.#log = options.log
     this.#spill = new Spill(options.spillDir, options.log)
-    for (const note of this.#spill.found) this.#enter(makeNote(note, true))
+    for (const note of this.#spill.found) this.#enter(this.#make(note, 'late'))
     this.#pump()
   }
 
-  add(record: NewRecord): void {
+  add(record: NewRecord, { rid = newId('rec'), onSettled }: NoteOptions = {}): void {
+    const known = this.#notes.get(rid)
+    // An earlier life noted it, and it is on its way.
+    if (known) return void (known.onSettled = onSettled)
     const parsed = sentRecord.safeParse(redactRecord(record))
-    if (!parsed.success) return this.#lose(record, 'it is malformed')
-    const note = makeNote({ rid: newId('rec'), at: this.#clock.now(), record: parsed.data }, false)
+    if (!parsed.success) return this.#lose({ record, onSettled }, 'it is malformed')
+    const note: Note = { ...this.#make({ rid, at: this.#clock.now(), record: parsed.data }), onSettled }
     this.#enter(note)
     this.#spill.add(note)
     while (this.#notes.size > MAX_NOTES || this.#bytes > MAX_BYTES) if (!this.#evict()) break
     this.#pump()
   }
 
+  /** Records of a tenant that an earlier life knew to be in its chain. */
+  acknowledged(tenant: string): readonly string[] {
+    return this.#spill.acknowledged.get(tenant) ?? []
+  }
+
+  /** Waits for all but what is parked. */
   async flush(timeoutMs: number): Promise<void> {
-    if (this.#notes.size === 0) return
+    if (this.#isQuiet) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeoutMs)
       this.#onEmpty.push(() => {
@@ -83,6 +104,7 @@ export class NoteQueue {
 
   close(): void {
     clearTimeout(this.#retry)
+    clearTimeout(this.#unparking)
     this.#ready = []
     this.#spill.close()
   }
@@ -97,7 +119,9 @@ export class NoteQueue {
     while (this.#sent < MAX_SENT) {
       const note = this.#ready.shift()
       if (!note) return
-      if (this.#notes.has(note.rid)) void this.#send(note)
+      if (!this.#notes.has(note.rid)) continue
+      if (this.#holding.has(note.record.tenant)) this.#failed.push(note)
+      else void this.#send(note)
     }
   }
 
@@ -126,18 +150,35 @@ export class NoteQueue {
     if (outcome.type === 'ok' || isRefused) {
       this.#remove(note)
       this.#retryMs = FIRST_RETRY_MS
-      if (isRefused) this.#lose(note.record, outcome.message)
+      if (isRefused) this.#lose(note, outcome.message)
+      else note.onSettled?.('kept')
       return
     }
+    if (outcome.type === 'error' && PARKING.has(outcome.code)) return this.#park(note)
     this.#failed.push(note)
+    this.#holding.add(note.record.tenant)
     this.#retry ??= setTimeout(() => this.#sendAgain(), this.#retryMs)
+  }
+
+  #park(note: Note): void {
+    this.#parked.add(note)
+    this.#unparking ??= setTimeout(() => this.#unpark(), PARKED_MS)
+    this.#wakeIfQuiet()
+  }
+
+  #unpark(): void {
+    this.#unparking = undefined
+    this.#ready.push(...this.#parked)
+    this.#parked.clear()
+    this.#pump()
   }
 
   #sendAgain(): void {
     this.#retry = undefined
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS)
-    this.#ready = [...this.#failed.sort((a, b) => a.at - b.at), ...this.#ready]
+    this.#ready = [...this.#failed.sort((a, b) => a.order - b.order), ...this.#ready]
     this.#failed = []
+    this.#holding.clear()
     this.#pump()
   }
 
@@ -146,7 +187,7 @@ export class NoteQueue {
     for (const note of this.#notes.values()) {
       if (note.isSent || note.record.point === 'audit.lost') continue
       this.#remove(note)
-      this.#lose(note.record, 'too many wait for the recorder')
+      this.#lose(note, 'too many wait for the recorder')
       return true
     }
     return false
@@ -154,29 +195,40 @@ export class NoteQueue {
 
   #remove(note: Note): void {
     this.#notes.delete(note.rid)
+    this.#parked.delete(note)
     this.#bytes -= note.bytes
     this.#spill.remove(note.rid, this.#notes)
-    if (this.#notes.size > 0) return
+    this.#wakeIfQuiet()
+  }
+
+  get #isQuiet(): boolean {
+    return this.#notes.size === this.#parked.size
+  }
+
+  #wakeIfQuiet(): void {
+    if (!this.#isQuiet) return
     for (const wake of this.#onEmpty.splice(0)) wake()
   }
 
-  #lose(record: NewRecord, why: string): void {
+  #lose({ record, onSettled }: Pick<Note, 'record' | 'onSettled'>, why: string): void {
+    onSettled?.('lost')
     this.#log.error('a note was lost', { point: record.point, tenant: record.tenant, why })
     if (record.point === 'audit.lost') return
     const isCounted = this.#losses.has(record.tenant) || this.#losses.size < MAX_LOSSES
     const tenant = isCounted && id.safeParse(record.tenant).success ? record.tenant : 'system'
     const before = this.#losses.get(tenant)
     if (before) before.record = lossRecord(tenant, lostBy(before.record) + 1)
-    const note = before ?? makeNote({ rid: newId('rec'), at: this.#clock.now(), record: lossRecord(tenant, 1) }, false)
+    const note = before ?? this.#make({ rid: newId('rec'), at: this.#clock.now(), record: lossRecord(tenant, 1) })
     this.#spill.add(note)
     if (before) return
     this.#losses.set(tenant, note)
     this.#enter(note)
   }
-}
 
-function makeNote(note: SpilledNote, late: boolean): Note {
-  return { ...note, late, isSent: false, bytes: JSON.stringify(note.record).length }
+  #make(note: SpilledNote, when?: 'late'): Note {
+    const bytes = JSON.stringify(note.record).length
+    return { ...note, order: this.#entered++, late: when === 'late', isSent: false, bytes }
+  }
 }
 
 function lossRecord(tenant: string, lost: number): NewRecord {

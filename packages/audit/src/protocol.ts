@@ -1,4 +1,4 @@
-import { agentSummary, auditQuery, auditRecord, auditStats, id, signedHead } from '@airlock/contract'
+import { agentSummary, auditQuery, auditRecord, auditStats, id, quarantinedHead, signedHead } from '@airlock/contract'
 import { z } from 'zod'
 import { recordFilter } from './record-filter.ts'
 import { sentRecord } from './sent-record.ts'
@@ -10,6 +10,9 @@ import { sentRecord } from './sent-record.ts'
  */
 const requestId = z.int().min(0)
 const tenant = id
+const rid = z.string().regex(/^rec_[0-9a-z]{26}$/)
+/** Acknowledged records that a question may name. */
+export const MAX_RIDS = 1000
 /** The last record that was seen. */
 const after = z.int().min(0)
 export const recorderRequest = z.discriminatedUnion('op', [
@@ -17,7 +20,7 @@ export const recorderRequest = z.discriminatedUnion('op', [
     id: requestId,
     op: z.literal('append'),
     /** Chosen by the caller: the same `rid` sent again is the same record. */
-    rid: z.string().regex(/^rec_[0-9a-z]{26}$/),
+    rid,
     /** Whether to say `written`, too, before the last answer. */
     early: z.literal(true).optional(),
     /** Nobody waits for it: it may go to the disk together with the next. */
@@ -27,6 +30,21 @@ export const recorderRequest = z.discriminatedUnion('op', [
   z.strictObject({ id: requestId, op: z.literal('query'), tenant, query: auditQuery }),
   z.strictObject({ id: requestId, op: z.literal('export'), tenant }),
   z.strictObject({ id: requestId, op: z.literal('head'), tenant }),
+  z.strictObject({
+    id: requestId,
+    op: z.literal('settle'),
+    tenant,
+    head: signedHead.nullable(),
+    rids: z.array(rid).max(MAX_RIDS),
+  }),
+  z.strictObject({
+    id: requestId,
+    op: z.literal('quarantine'),
+    tenant,
+    /** Who asked for it. */
+    by: z.string(),
+    head: signedHead.nullable(),
+  }),
   z.strictObject({
     id: requestId,
     op: z.literal('page'),
@@ -60,6 +78,14 @@ export type RecorderReply = z.infer<typeof recorderReply>
 export const queryResult = z.strictObject({ records: z.array(auditRecord), nextCursor: z.string().nullable() })
 export const headResult = z.strictObject({ head: signedHead, publicKey: z.string() })
 
+/** How a chain is. `waiting`: it could not be found out yet. */
+export const settledResult = z.strictObject({
+  state: z.enum(['good', 'broken', 'waiting']),
+  reason: z.string().nullable(),
+  publicKey: z.string(),
+})
+export type Settled = z.infer<typeof settledResult>
+
 export const pageResult = z.strictObject({
   records: z.array(auditRecord),
   /** Everything up to here is in the page, or does not match. */
@@ -79,5 +105,6 @@ export const followed = z.discriminatedUnion('type', [
 ])
 export type Followed = z.infer<typeof followed>
 
+export const quarantineResult = quarantinedHead
 export const summaryResult = agentSummary
 export const statsResult = auditStats

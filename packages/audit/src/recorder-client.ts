@@ -8,6 +8,7 @@ import {
   isAirlockError,
   isErrorCode,
   type NewRecord,
+  type QuarantinedHead,
   type SignedHead,
 } from '@airlock/contract'
 import { type Clock, type Log, newId, systemClock } from '@airlock/std'
@@ -18,17 +19,21 @@ import {
   type Followed,
   followed,
   headResult,
+  MAX_RIDS,
   pageResult,
+  quarantineResult,
   queryResult,
   type RecordPage,
   recorderReply,
+  type Settled,
+  settledResult,
   statsResult,
   summaryResult,
 } from './protocol.ts'
 import type { RecordFilter } from './record-filter.ts'
 import { type Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
-import type { EventReader, EvidenceReader, StagedSink, Written } from './sink.ts'
+import type { EventReader, EvidenceKeeper, EvidenceReader, NoteOptions, StagedSink, Written } from './sink.ts'
 
 const REQUIRE_MS = 5000
 const READ_MS = 15_000
@@ -42,17 +47,21 @@ export interface RecorderClientOptions {
   readonly spillDir: string
   readonly log: Log
   readonly clock?: Clock
+  /** How long somebody waits for the record of a grant. */
+  readonly requireMs?: number
 }
 
 /** The recorder, as every other process sees it. Connects, and sends what an earlier life spilled, by itself. */
-export class RecorderClient implements StagedSink, EvidenceReader, EventReader {
+export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeeper, EventReader {
   readonly #socket: string
   readonly #clock: Clock
   readonly #link: RecorderLink
   readonly #notes: NoteQueue
+  readonly #requireMs: number
 
   constructor(options: RecorderClientOptions) {
     this.#socket = options.socket
+    this.#requireMs = options.requireMs ?? REQUIRE_MS
     this.#clock = options.clock ?? systemClock
     this.#link = new RecorderLink(options.socket)
     this.#notes = new NoteQueue({ ...options, link: this.#link, clock: this.#clock })
@@ -62,21 +71,21 @@ export class RecorderClient implements StagedSink, EvidenceReader, EventReader {
   async require(record: NewRecord): Promise<void> {
     // The recorder refuses what does not fit.
     const request = { op: 'append', rid: newId('rec'), record: redactRecord(record) }
-    throwUnlessTaken(await this.#ask(request, REQUIRE_MS))
+    throwUnlessTaken(await this.#ask(request, this.#requireMs))
   }
 
   async requireWritten(record: NewRecord): Promise<Written> {
     const request = { op: 'append', rid: newId('rec'), early: true, record: redactRecord(record) }
     const written = Promise.withResolvers<void>()
-    const durable = this.#ask(request, REQUIRE_MS, written.resolve).then(throwUnlessTaken)
+    const durable = this.#ask(request, this.#requireMs, written.resolve).then(throwUnlessTaken)
     // Whoever was told that it is written hears the rest by `durable`, when he asks.
     durable.then(written.resolve, written.reject)
     await written.promise
     return { durable }
   }
 
-  note(record: NewRecord): void {
-    this.#notes.add(record)
+  note(record: NewRecord, options: NoteOptions = {}): void {
+    this.#notes.add(record, options)
   }
 
   async flush(timeoutMs: number): Promise<void> {
@@ -89,6 +98,18 @@ export class RecorderClient implements StagedSink, EvidenceReader, EventReader {
   ): Promise<{ readonly records: readonly AuditRecord[]; readonly nextCursor: string | null }> {
     await this.#notes.flush(NOTED_MS)
     return resultOf(await this.#ask({ op: 'query', tenant, query }, READ_MS), queryResult)
+  }
+
+  async settle(tenant: string, head: SignedHead | null): Promise<Settled> {
+    const rids = this.#notes.acknowledged(tenant).slice(-MAX_RIDS)
+    return resultOf(await this.#ask({ op: 'settle', tenant, head, rids }, READ_MS), settledResult)
+  }
+
+  async quarantine(
+    tenant: string,
+    asked: { readonly by: string; readonly head: SignedHead | null },
+  ): Promise<QuarantinedHead> {
+    return resultOf(await this.#ask({ op: 'quarantine', tenant, ...asked }, READ_MS), quarantineResult)
   }
 
   async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
@@ -161,8 +182,14 @@ export class RecorderClient implements StagedSink, EvidenceReader, EventReader {
   }
 }
 
+/** What the recorder says of this tenant alone is told as it is; everything else comes to the same. */
+const OF_TENANT: ReadonlySet<string> = new Set(['evidence_broken', 'evidence_full'])
+
 function throwUnlessTaken(outcome: Outcome): void {
-  if (outcome.type !== 'ok') throw new AirlockError('evidence_unavailable', undefined, { cause: outcome })
+  if (outcome.type === 'ok') return
+  if (outcome.type === 'error' && isErrorCode(outcome.code) && OF_TENANT.has(outcome.code))
+    throw new AirlockError(outcome.code, outcome.message, { cause: outcome })
+  throw new AirlockError('evidence_unavailable', undefined, { cause: outcome })
 }
 
 function resultOf<T>(outcome: Outcome, schema: z.ZodType<T>): T {

@@ -1,5 +1,13 @@
-import type { AgentSummary, AuditQuery, AuditRecord, AuditStats, NewRecord, SignedHead } from '@airlock/contract'
-import type { Followed, RecordPage } from './protocol.ts'
+import type {
+  AgentSummary,
+  AuditQuery,
+  AuditRecord,
+  AuditStats,
+  NewRecord,
+  QuarantinedHead,
+  SignedHead,
+} from '@airlock/contract'
+import type { Followed, RecordPage, Settled } from './protocol.ts'
 import type { RecordFilter } from './record-filter.ts'
 
 /**
@@ -12,9 +20,16 @@ import type { RecordFilter } from './record-filter.ts'
  */
 export interface AuditSink {
   require(record: NewRecord): Promise<void>
-  note(record: NewRecord): void
+  note(record: NewRecord, options?: NoteOptions): void
   /** Waits until everything noted is in the chain, for a bounded time; for shutdown. */
   flush(timeoutMs: number): Promise<void>
+}
+
+export interface NoteOptions {
+  /** The id of the record, where the same may be noted again after a restart: the chain has it once. */
+  readonly rid?: string | undefined
+  /** Hears, once, that the recorder has it or that it is lost. After a restart nobody is told. */
+  readonly onSettled?: ((how: 'kept' | 'lost') => void) | undefined
 }
 
 /** For what stays inside a sandbox at first. */
@@ -42,6 +57,17 @@ export interface EvidenceReader {
   export(tenant: string, signal: AbortSignal): AsyncIterable<string>
   /** Signs the head now. `seq` 0 when the chain is empty. */
   head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
+}
+
+/** Looks after chains, one at a time. */
+export interface EvidenceKeeper {
+  /**
+   * Whether the chain has what the store knows of it. Bytes at its end that are no evidence are cut off when nothing that was acknowledged
+   * is among them; else, and when the chain lacks something, it is broken: read up to there, and nothing is granted.
+   */
+  settle(tenant: string, head: SignedHead | null): Promise<Settled>
+  /** Sets aside what does not verify of a broken chain, which then goes on behind a signed statement of that. `head` is the one in the store. */
+  quarantine(tenant: string, asked: { readonly by: string; readonly head: SignedHead | null }): Promise<QuarantinedHead>
 }
 
 /** Tells what happens, and what happened, from the evidence. Each call is for one tenant. */

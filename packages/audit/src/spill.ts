@@ -45,8 +45,11 @@ export interface SpilledNote {
 export class Spill {
   /** What an earlier life left behind, oldest first. */
   readonly found: readonly SpilledNote[]
+  /** By tenant: the records that it knew to be in the chain, oldest first, as far as they are written here. */
+  readonly acknowledged: ReadonlyMap<string, readonly string[]>
   readonly #path: string
   readonly #log: Log
+  readonly #maxDone: number
   #fd: number | undefined
   #bytes = 0
   #compactAt = COMPACT_BYTES
@@ -55,10 +58,14 @@ export class Spill {
   #torn = false
   #syncing: NodeJS.Timeout | undefined
 
-  constructor(dir: string, log: Log) {
+  /** `maxDone`: how many that are done may be found again after a crash. */
+  constructor(dir: string, log: Log, maxDone = MAX_DONE) {
+    this.#maxDone = maxDone
     this.#path = join(dir, 'notes.ndjson')
     this.#log = log
-    this.found = this.#read()
+    const { found, acknowledged } = this.#read()
+    this.found = found
+    this.acknowledged = acknowledged
     this.#open()
     if (this.found.length === 0) this.#clear()
   }
@@ -74,7 +81,7 @@ export class Spill {
     if (live.size === 0 && this.#bytes >= CLEAR_BYTES) return this.#clear()
     this.#done.push(rid)
     if (live.size === 0) this.#needNoSync()
-    if (live.size === 0 || this.#done.length >= MAX_DONE) this.#writeDone()
+    if (live.size === 0 || this.#done.length >= this.#maxDone) this.#writeDone()
     if (this.#bytes > this.#compactAt) this.#compact(live)
   }
 
@@ -85,18 +92,26 @@ export class Spill {
     this.#fd = undefined
   }
 
-  #read(): SpilledNote[] {
+  #read(): Pick<Spill, 'found' | 'acknowledged'> {
     const notes = new Map<string, SpilledNote>()
+    const acknowledged: { readonly rid: string; readonly tenant: string }[] = []
     let unreadable = 0
     for (const line of this.#lines()) {
       const parsed = parseSpilled(line)
       if (!parsed) unreadable += 1
-      else if ('done' in parsed) notes.delete(parsed.done)
-      else notes.set(parsed.rid, parsed)
+      else if ('done' in parsed) {
+        const tenant = notes.get(parsed.done)?.record.tenant
+        if (tenant !== undefined) acknowledged.push({ rid: parsed.done, tenant })
+        notes.delete(parsed.done)
+      } else notes.set(parsed.rid, parsed)
     }
     // A process that was killed inside `note` leaves one such line: the note was never taken.
     if (unreadable > 0) this.#log.warn('lines of the note spill could not be read', { unreadable })
-    return [...notes.values()]
+    const byTenant = Map.groupBy(acknowledged, ({ tenant }) => tenant)
+    return {
+      found: [...notes.values()],
+      acknowledged: new Map([...byTenant].map(([tenant, of]) => [tenant, of.map(({ rid }) => rid)])),
+    }
   }
 
   #lines(): string[] {

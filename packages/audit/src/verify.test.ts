@@ -22,7 +22,9 @@ describe('verifyExport', () => {
       lastSeq: 10,
       heads: 3,
       lastHead: parseHead(log.at(-1)),
+      isWhole: false,
       dropped: null,
+      quarantined: [],
       head: 'none',
     })
   })

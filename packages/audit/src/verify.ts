@@ -2,17 +2,23 @@ import type { KeyObject } from 'node:crypto'
 import {
   auditRecord,
   type AuditRecord,
+  brokenHead,
+  type BrokenHead,
   droppedHead,
   type DroppedHead,
   isAirlockError,
+  quarantinedHead,
+  type QuarantinedHead,
   signedHead,
   type SignedHead,
 } from '@airlock/contract'
 import { canonical } from './canonical.ts'
-import { type ChainPosition, GENESIS, hashRecord } from './chain.ts'
+import { type ChainPosition, GENESIS, hashRecord, hashText } from './chain.ts'
 import { isSignedBy, parsePublicKey } from './head.ts'
 
 const MAX_LINE = 1024 * 1024
+
+type Line = AuditRecord | SignedHead | DroppedHead | BrokenHead | QuarantinedHead
 
 export interface Verified {
   readonly ok: true
@@ -24,8 +30,12 @@ export interface Verified {
   readonly lastHead: SignedHead
   /** Retention dropped all up to it; null when the chain is whole. */
   readonly dropped: DroppedHead | null
-  /** Whether the given head is of this chain; `dropped` when what it vouches for is gone, so that it proves nothing. */
-  readonly head: 'none' | 'holds' | 'dropped'
+  /** It ends where the server ended it. If not, it was cut off behind a signed head, or an earlier version made it. */
+  readonly isWhole: boolean
+  /** What did not verify and was set aside, oldest first: records are missing there, and the server signed that. */
+  readonly quarantined: readonly QuarantinedHead[]
+  /** Whether the given head is of this chain; `dropped` or `quarantined` when what it vouches for is gone, so that it proves nothing. */
+  readonly head: 'none' | 'holds' | 'dropped' | 'quarantined'
 }
 
 /** The first record that cannot be trusted, or is missing, and why. `line` counts from 1. */
@@ -38,8 +48,8 @@ export interface Broken {
 
 /**
  * Verifies an export with nothing but the public key. An export must begin with the first record, or with the signed
- * statement that all before were dropped by retention, and end with a signed head. An export cut off right after an earlier head still verifies: only a head kept elsewhere (`head`)
- * shows that, as it shows a chain that was rewritten by someone who holds the key.
+ * statement that all before were dropped by retention, and end with a signed head. An export cut off right after an earlier head still verifies, and is not `isWhole`. That the chain itself was cut
+ * off before the export, or rewritten by someone who holds the key, shows only with a head that was kept elsewhere (`head`).
  */
 export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,
@@ -68,6 +78,7 @@ export class ChainVerifier {
   #heads = 0
   #lastHead: SignedHead | undefined
   #dropped: DroppedHead | undefined
+  readonly #quarantined: QuarantinedHead[] = []
 
   constructor(key: KeyObject, options: { readonly head?: SignedHead | undefined; readonly from?: ChainPosition } = {}) {
     this.#key = key
@@ -83,13 +94,13 @@ export class ChainVerifier {
   push(line: string): Broken | undefined {
     this.#line += 1
     if (line === '') return undefined
+    if (this.#lastHead?.end === true) return this.#broken(this.#at.seq + 1, 'the export goes on behind its end')
     const value = parseLine(line)
     if (!value) return this.#broken(this.#at.seq + 1, 'the line is neither a record nor a head')
     this.#tenant ??= this.#expected?.tenant ?? value.tenant
     if (value.tenant !== this.#tenant)
       return this.#broken(this.#at.seq + 1, `the line belongs to another tenant, ${value.tenant}`)
-    if ('dropped' in value) return this.#pushDropped(value)
-    return 'signature' in value ? this.#pushHead(value) : this.#pushRecord(value)
+    return 'signature' in value ? this.#pushSigned(value, line) : this.#pushRecord(value)
   }
 
   finish(): Verified | Broken {
@@ -98,7 +109,10 @@ export class ChainVerifier {
       return this.#broken(missing, 'the log is truncated: it does not end with a signed head')
     const expected = this.#expected
     if (expected && expected.seq > this.#at.seq)
-      return this.#broken(missing, `the log is truncated: the given head is at ${expected.seq}`)
+      return this.#broken(
+        missing,
+        `the log was cut off after record ${this.#at.seq}: the given head is at ${expected.seq}`,
+      )
     return {
       ok: true,
       tenant: this.#lastHead.tenant,
@@ -107,14 +121,24 @@ export class ChainVerifier {
       lastSeq: this.#at.seq,
       heads: this.#heads,
       lastHead: this.#lastHead,
+      isWhole: this.#lastHead.end === true,
       dropped: this.#dropped ?? null,
+      quarantined: this.#quarantined,
       head: this.#headState(),
     }
   }
 
   #headState(): Verified['head'] {
     if (!this.#expected) return 'none'
-    return this.#expected.seq < (this.#dropped?.seq ?? 0) ? 'dropped' : 'holds'
+    const { seq } = this.#expected
+    if (seq < (this.#dropped?.seq ?? 0)) return 'dropped'
+    return this.#quarantined.some((one) => one.seq < seq && seq <= one.quarantined.to) ? 'quarantined' : 'holds'
+  }
+
+  #pushSigned(value: Exclude<Line, AuditRecord>, line: string): Broken | undefined {
+    if ('dropped' in value) return this.#pushDropped(value)
+    if ('broken' in value) return this.#pushBroken(value)
+    return 'quarantined' in value ? this.#pushQuarantined(value, line) : this.#pushHead(value)
   }
 
   /** Only as the very first line: nothing in a chain can be dropped but its beginning. */
@@ -128,6 +152,31 @@ export class ChainVerifier {
     const expected = this.#expected
     if (expected?.seq === seq && expected.hash !== hash)
       return this.#broken(seq, 'the dropped records are not those that the given head vouches for')
+    return undefined
+  }
+
+  /** The server itself says that the chain goes no further. */
+  #pushBroken(statement: BrokenHead): Broken {
+    const { seq } = this.#at
+    if (!isSignedBy(statement, this.#key))
+      return this.#broken(seq, 'the statement of a break is not signed by this key')
+    if (statement.seq !== seq || statement.hash !== this.#at.hash)
+      return this.#broken(Math.min(seq, statement.seq) + 1, 'the statement of a break is out of place')
+    return this.#broken(
+      seq + 1,
+      `the server signed that the chain does not verify beyond ${seq}: ${statement.broken.reason}`,
+    )
+  }
+
+  /** A link like a record: what comes after has its hash as `prev`. */
+  #pushQuarantined(statement: QuarantinedHead, line: string): Broken | undefined {
+    const { seq, hash } = this.#at
+    if (!isSignedBy(statement, this.#key))
+      return this.#broken(seq, 'the statement of a quarantine is not signed by this key')
+    if (statement.seq !== seq || statement.hash !== hash || statement.quarantined.to <= seq)
+      return this.#broken(Math.min(seq, statement.seq) + 1, 'the statement of a quarantine is out of place')
+    this.#quarantined.push(statement)
+    this.#at = { seq: statement.quarantined.to, hash: hashText(line) }
     return undefined
   }
 
@@ -172,13 +221,15 @@ export class ChainVerifier {
  * be read differently by another reader. The parsed JSON is returned, not what the schema makes of it, for the hash
  * is over every field that is there.
  */
-function parseLine(line: string): AuditRecord | SignedHead | DroppedHead | undefined {
+function parseLine(line: string): Line | undefined {
   if (line.length > MAX_LINE) return undefined
   try {
     const value: unknown = JSON.parse(line)
     if (canonical(value) !== line) return undefined
     if (signedHead.safeParse(value).success) return value as SignedHead
     if (droppedHead.safeParse(value).success) return value as DroppedHead
+    if (brokenHead.safeParse(value).success) return value as BrokenHead
+    if (quarantinedHead.safeParse(value).success) return value as QuarantinedHead
     return auditRecord.safeParse(value).success ? (value as AuditRecord) : undefined
   } catch (error) {
     // A line that is not JSON, or nested too deep, is a break of the chain, not a fault of ours.

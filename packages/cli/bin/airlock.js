@@ -34,7 +34,10 @@ function findNode() {
 
 /** Becomes that process for all to see: its output, its exit code, the signals meant for it. */
 function runWith(node) {
-  const child = spawn(node, [fileURLToPath(import.meta.url)].concat(process.argv.slice(2)), { stdio: 'inherit' })
+  const [verb, ...rest] = process.argv.slice(2)
+  // A server must not outlive us: SIGKILL is the one signal that cannot be passed on.
+  const words = verb === 'serve' ? [verb, '--parent', String(process.pid), ...rest] : process.argv.slice(2)
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...words], { stdio: 'inherit' })
   // A terminal sends Ctrl-C to both of us: passing it on would make it two.
   const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])

@@ -26,17 +26,18 @@ async function airlock(argv: string, env: NodeJS.ProcessEnv = {}): Promise<Ended
 }
 
 it('shows a budget, sets parts of it, and goes back to the default', async () => {
-  const { stdout } = await airlock('budget set default --cpus 7.5 --memory 4g --compute-seconds 60')
+  const { stdout } = await airlock('budget set default --cpus 7.5 --memory 4g --disk 20g --compute-seconds 60')
   expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
     ['LIMIT', 'TAKEN', 'OF', 'FROM'],
     ['sandboxes', '0', '5', 'default'],
     ['memory', '0 B', '4 GiB', 'set'],
+    ['disk', '0 B', '20 GiB', 'set'],
     ['cpus', '0', '7.5', 'set'],
     ['compute seconds today', '0.0', '60', 'set'],
     ['dollars today', '0.00', '10.00', 'default'],
     [''],
   ])
-  await airlock('budget set default --memory default --compute-seconds default')
+  await airlock('budget set default --memory default --disk default --compute-seconds default')
   const shown = JSON.parse((await airlock('budget get default --json')).stdout)
   expect([shown.limits.cpus, shown.limits.memoryBytes, shown.set]).toEqual([7.5, 2_147_483_648, ['cpus']])
   expect(JSON.parse((await airlock('budget get default --tenant --json')).stdout)).toMatchObject({ agent: null })

@@ -152,7 +152,7 @@ describe('sandboxes that stay', () => {
     expect(created).toEqual({
       ...ok(`${id}\n`),
       stderr:
-        'agent default, generation 1\nreserved 512 MiB memory, 1 cpu; its agent now holds 1 of 5 sandboxes, 512 MiB of 2 GiB, 1 of 2 cpu\n',
+        'agent default, generation 1\nreserved 512 MiB memory, 1 GiB disk, 1 cpu; its agent now holds 1 of 5 sandboxes, 512 MiB of 2 GiB memory, 1 GiB of 8 GiB disk, 1 of 2 cpu\n',
     })
     expect(JSON.parse((await airlock('create', '--json', '--name', 'stay', '--reuse')).stdout)).toMatchObject({
       id,
@@ -318,7 +318,7 @@ describe('audit', () => {
   it('verifies the chain of the server and says whose key it took', async () => {
     expect(await airlock('audit', 'verify')).toEqual(
       ok(
-        `The evidence verifies: 3 records of default, up to 3, 1 signed heads, the last of 2026-01-01T00:00:01.000Z.\nPublic key: ${api.url}/ (the server itself)\n`,
+        `The evidence verifies: 3 records of default, up to 3, 1 signed heads, the last of 2026-01-01T00:00:01.000Z.\nIt was cut off behind the signed head of record 3, or made by an earlier version.\nPublic key: ${api.url}/ (the server itself)\n`,
       ),
     )
   })
@@ -349,6 +349,17 @@ describe('audit', () => {
     expect((await airlock('audit', 'verify', file, '--key', key)).code).toBe(0)
     const { code, stdout } = await airlock('audit', 'verify', '--json', file, '--key', key, '--head', kept)
     expect([code, JSON.parse(stdout)]).toMatchObject([1, { ok: false, brokenAt: 3 }])
+    // As the API answers it.
+    await writeFile(kept, JSON.stringify({ head: JSON.parse(await readFile(kept, 'utf8')), publicKey: pem }))
+    const wrapped = await airlock('audit', 'verify', file, '--key', key, '--head', kept)
+    expect([wrapped.code, wrapped.stdout]).toEqual([
+      1,
+      expect.stringContaining('cut off after record 2: the given head is at 3'),
+    ])
+    await writeFile(kept, '{}')
+    expect((await airlock('audit', 'verify', file, '--key', key, '--head', kept)).stderr).toContain(
+      'does not hold a signed head',
+    )
   })
 })
 
@@ -399,6 +410,28 @@ describe('on a terminal', () => {
   it.skipIf(!hasScript)('shows escape sequences of a sandbox instead of obeying them', async () => {
     const text = await onTerminal(`run --shell 'printf "\\033[2J\\033]52;c;eA==\\007ok\\n"'`)
     expect(text).toBe('␛[2J␛]52;c;eA==␇ok\r\n')
+  })
+
+  it.skipIf(!hasScript)('escapes in JSON what would steer it, and the value is the same', async () => {
+    const hostile = '\u007F\u009B2J\u061C\u200E\u202E\u2066\u2028\u2029ok'
+    const bytes = [...Buffer.from(hostile)].map((byte) => `\\${byte.toString(8)}`).join('')
+    const text = await onTerminal(`run --json --shell "printf '${bytes}'"`)
+    expect(text.replaceAll('\r\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u)
+    expect(JSON.parse(text)).toMatchObject({ stdout: hostile })
+    expect(JSON.parse((await airlock('run', '--json', '--', 'printf', bytes)).stdout)).toMatchObject({
+      stdout: hostile,
+    })
+  })
+
+  it.skipIf(!hasScript)('shows of evidence what would steer it, and writes it as it is elsewhere', async () => {
+    const before = api.core.evidence.lines
+    api.core.evidence.lines = ['{"seq":1,"payload":"\u009B2J\u202Eok"}']
+    try {
+      expect(await onTerminal('audit export')).toBe('{"seq":1,"payload":"\\x9b2J\\u202eok"}\r\n')
+      expect((await airlock('audit', 'export')).stdout).toBe('{"seq":1,"payload":"\u009B2J\u202Eok"}\n')
+    } finally {
+      api.core.evidence.lines = before
+    }
   })
 
   it.skipIf(!hasScript)('has colours, unless they are not wanted', async () => {

@@ -1,6 +1,6 @@
 import { Airlock } from '@airlock/sdk'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -61,6 +61,26 @@ describe('code', () => {
     await writeFile(join(home, 'fails.sh'), `echo '${JSON.stringify({ kind: 'error', error })}' >&3`)
     expect(await airlock('run', 'fails.sh')).toEqual({ code: 1, stdout: '', stderr: `${error.traceback}\n` })
     expect(living()).toEqual([])
+  })
+
+  it('of a directory is copied as it stands in it, and what is not there is named', async () => {
+    const project = join(home, 'project')
+    await mkdir(join(project, 'lib'), { recursive: true })
+    await writeFile(join(project, 'lib', 'name.txt'), 'here')
+    const run = async (...argv: string[]): Promise<Ended> => airlockIn(project, { argv: ['run', ...argv] })
+    expect(await run('--with', '.', '--', 'cat', 'lib/name.txt')).toEqual(ok('here'))
+    expect(await run('--with', '../project', '--', 'cat', 'project/lib/name.txt')).toEqual(ok('here'))
+    expect((await run('--with', 'nothere', '--', 'true')).stderr).toBe(
+      'error: There is no file or directory nothere. (ENOENT)\n',
+    )
+  })
+
+  it('that takes too long says so, after where it was', async () => {
+    const error = { name: 'KeyboardInterrupt', message: '', traceback: 'Traceback:\nKeyboardInterrupt' }
+    const code = `echo '${JSON.stringify({ kind: 'error', error })}' >&3; exec 3>&-; sleep 60`
+    const { stderr, code: exitCode } = await airlock('bash', '--timeout', '1s', '-c', code)
+    expect(stderr).toMatch(/^Traceback:\nKeyboardInterrupt\nTimeout: /)
+    expect(exitCode).toBe(1)
   })
 
   it('after -- is a program of the sandbox', async () => {

@@ -5,7 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { posix } from 'node:path'
 import type { Tally } from './tally.ts'
 
-/** Copies a local file or directory into a sandbox; into a directory that is there, under its own name. */
+/** Copies a local file or directory into a sandbox; into a directory that is there, under its own name, and of `.` what is in it. */
 export async function copyIn(
   files: SandboxFiles,
   { from, to }: { readonly from: string; readonly to: string },
@@ -14,7 +14,7 @@ export async function copyIn(
   if (from === '-') return upload(files, process.stdin, { to, tally })
   const found = await stat(from)
   const isInside = to.endsWith('/') || (await isDirectory(files, to))
-  const target = isInside ? posix.join(to, basename(resolve(from))) : to
+  const target = isInside && basename(from) !== '.' ? posix.join(to, basename(resolve(from))) : to
   if (found.isDirectory()) return copyTree(files, { from, to: target }, tally)
   await upload(files, createReadStream(from), { to: target, tally })
 }

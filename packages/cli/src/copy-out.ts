@@ -36,7 +36,8 @@ async function copyTree(files: SandboxFiles, { from, to, depth }: Branch, tally:
   if (truncated) throw new AirlockError('invalid_request', `${from} has more than ${MOST_ENTRIES} entries.`)
   await mkdir(to, { recursive: true })
   for (const entry of entries) {
-    const inner = { from: posix.join(from, entry.name), to: join(to, safeName(entry.name)), depth: depth + 1 }
+    // What is not UTF-8 has a path that is ASCII.
+    const inner = { from: entry.path, to: join(to, safeName(posix.basename(entry.path))), depth: depth + 1 }
     if (entry.kind === 'directory') await copyTree(files, inner, tally)
     else if (entry.kind === 'file') await download(files, inner, tally)
     else tally.skipped.push(inner.from)

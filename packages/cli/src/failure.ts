@@ -48,9 +48,17 @@ function isServerPart(thrown: unknown): boolean {
 
 function describe(thrown: unknown): { readonly message: string; readonly code: string; readonly hint: string } {
   if (isAirlockError(thrown)) return { message: thrown.message, code: thrown.code, hint: requestHint(thrown) }
+  if (isMissingFile(thrown))
+    return { message: `There is no file or directory ${thrown.path}.`, code: thrown.code, hint: '' }
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'internal'
   return { message, code, hint: '' }
+}
+
+/** A path of this machine that somebody gave us. */
+function isMissingFile(thrown: unknown): thrown is Error & { readonly code: 'ENOENT'; readonly path: string } {
+  if (!(thrown instanceof Error) || !('code' in thrown) || !('path' in thrown)) return false
+  return thrown.code === 'ENOENT' && typeof thrown.path === 'string'
 }
 
 /** A fault of the server is found in its log by the id of the request. */

@@ -1,12 +1,10 @@
+import { SESSION_TEMPLATES } from '@airlock/contract/defaults'
 import { AirlockError, type Airlock, type CreateOptions, type Runtime, type Session } from '@airlock/sdk'
 import { copyIn } from './copy-in.ts'
 import { findSandbox } from './find-sandbox.ts'
 import { prepareTemplate } from './prepare-template.ts'
 import { withProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
-
-/** What a new sandbox for Python has unless another template is named: numpy, pandas, matplotlib. */
-const DATA = 'data'
 
 export interface SessionPlan {
   readonly runtime: Runtime
@@ -45,7 +43,7 @@ export async function openSession(terminal: Terminal, airlock: Airlock, plan: Se
 
 async function planSandbox(terminal: Terminal, airlock: Airlock, plan: SessionPlan): Promise<CreateOptions> {
   if (plan.sandbox !== undefined) return {}
-  const template = plan.create.template ?? (plan.runtime === 'python' ? DATA : undefined)
+  const template = plan.create.template ?? (plan.runtime === 'python' ? SESSION_TEMPLATES.python : undefined)
   if (template === undefined) return plan.create
   try {
     await prepareTemplate(terminal, airlock, { name: template, signal: plan.signal })

@@ -67,6 +67,13 @@ describe('policy', () => {
     expect(await airlock('policy', 'backtest', file('house.json'))).toMatchObject({
       stdout: '0 of 0 decisions would change.\n',
     })
+    expect(await airlock('policy', 'backtest', file('house.json'), '--since', '1h', '--until', '1s')).toMatchObject({
+      stdout: '0 of 0 decisions would change.\n',
+    })
+    expect(await airlock('policy', 'backtest', file('house.json'), '--since', 'soon')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Use a time like'),
+    })
     expect(await airlock('policy', 'rm', 'house')).toMatchObject({ stdout: 'house\n' })
     expect(cells(await airlock('policy', 'ls', 'house'))).toEqual([
       ['NAME', 'VERSION', 'STATE'],
@@ -110,7 +117,7 @@ describe('guardian', () => {
   it('shows what decides, and each rule', async () => {
     const status = await airlock('guardian', 'status')
     expect(status.stdout).toMatch(/^default +allow\nrules +\d+ command/)
-    expect(status.stdout).toMatch(/^builtin +shipped +1 +\d+ +- +-$/m)
+    expect(status.stdout).toMatch(/^builtin +shipped +\d+ +\d+ +- +-$/m)
     const rules = cells(await airlock('guardian', 'rules'), 6)
     expect(rules[0]).toEqual(['RULE', 'KIND', 'EFFECT', 'RISK', 'STATE', 'REASON'])
     expect(rules.length).toBeGreaterThan(10)

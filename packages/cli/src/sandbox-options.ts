@@ -21,7 +21,7 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
   const named = command
     .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
     .option('--template <template>', `what it is made from (default: ${template})`)
-    .option('--agent <agent>', 'who it runs for (default: default)')
+    .option('--agent <agent>', 'who it runs for (default: the agent of your key, or "default" if it is bound to none)')
   return addLimitOptions(named, 'with defaults')
     .addOption(
       new Option('--tier <tier>', 'how it is isolated, at least (default: as its template says)').choices([

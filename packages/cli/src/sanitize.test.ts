@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { sanitizeLine, Sanitizer } from './sanitize.ts'
+import { sanitizeLine, Sanitizer, sanitizeStyled } from './sanitize.ts'
 
 function sanitize(...chunks: readonly (string | Uint8Array)[]): string {
   const sanitizer = new Sanitizer()
@@ -51,6 +51,15 @@ describe('sanitizeLine', () => {
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(sanitizeLine(text)).not.toMatch(/[\p{Cc}\p{Bidi_Control}\p{Cs}\u2028\u2029]/u)
       }),
+    )
+  })
+})
+
+describe('sanitizeStyled', () => {
+  it('keeps our colours, line ends and tabs, and nothing else that steers', () => {
+    expect(sanitizeStyled('\u001B[32mactive\u001B[39m\tx\ny')).toBe('\u001B[32mactive\u001B[39m\tx\ny')
+    expect(sanitizeStyled('\u001B[8mhidden\u001B[2Jgone\u001B]0;x\u0007\u202E')).toBe(
+      String.raw`␛[8mhidden␛[2Jgone␛]0;x␇\u202e`,
     )
   })
 })

@@ -1,8 +1,14 @@
+import { STEERING } from '@airlock/std'
+
+/** Our own colours, one number each. Never 8, which hides text. */
+// oxlint-disable-next-line no-control-regex -- what `styleText` writes
+const STYLE = /^\u001B\[(?!8m)\d{1,2}m/
+const STYLE_LENGTH = 5
+
 /**
  * What comes out of a sandbox must not steer the terminal: no escape sequence, no clipboard write, no line that paints
  * over another, no text that runs backwards. Each such character is shown as something visible instead.
  */
-const STEERING = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** For a cell of a table or a message: one line. */
 export function sanitizeLine(text: string): string {
@@ -32,11 +38,16 @@ export class Sanitizer {
 }
 
 /** For text of several lines that is whole. */
-export function sanitizeText(text: string): string {
+export function sanitizeText(text: string, stays: (at: number) => boolean = () => false): string {
   return text.replaceAll(STEERING, (char, at: number) => {
-    if (char === '\n' || char === '\t') return char
+    if (char === '\n' || char === '\t' || stays(at)) return char
     return char === '\r' && text[at + 1] === '\n' ? char : visible(char)
   })
+}
+
+/** For text of ours that quotes others: line ends, tabs and our own colours stay. */
+export function sanitizeStyled(text: string): string {
+  return sanitizeText(text, (at) => STYLE.test(text.slice(at, at + STYLE_LENGTH)))
 }
 
 /** Control pictures for C0 and DEL (␛ for ESC), an escape for everything else. */

@@ -72,9 +72,9 @@ export class StepPrinter {
   }
 }
 
-/** A status of the shell needs no name. */
+/** A status of the shell needs no name. Where code was when its time was up does not say that it was. */
 function describe({ name, message, traceback }: StepError): string {
-  if (traceback !== '') return traceback.trimEnd()
+  if (traceback !== '') return traceback.trimEnd() + (name === 'Timeout' ? `\n${name}: ${message}` : '')
   return name === 'ExitStatus' ? message : `${name}: ${message}`
 }
 

@@ -1,7 +1,8 @@
+import { escapeSteering } from '@airlock/std'
 import { once } from 'node:events'
 import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
-import { sanitizeLine } from './sanitize.ts'
+import { sanitizeLine, sanitizeStyled } from './sanitize.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -27,15 +28,18 @@ export class Terminal {
     return process.stderr.isTTY
   }
 
+  /** Lines of ours, which may quote what others said: nothing in them steers the terminal but our own colours. */
   async print(text: string): Promise<void> {
-    await this.write('stdout', `${text}\n`)
+    await this.write('stdout', `${sanitizeStyled(text)}\n`)
   }
 
-  async printJson(value: unknown): Promise<void> {
-    await this.print(JSON.stringify(value, null, this.isTty ? 2 : undefined))
+  /** Nothing in it steers a terminal, also not later, when it comes out of a file. The value is the same. */
+  async printJson(value: unknown, layout: 'page' | 'line' = this.isTty ? 'page' : 'line'): Promise<void> {
+    const json = JSON.stringify(value, null, layout === 'page' ? 2 : undefined)
+    await this.write('stdout', `${escapeSteering(json)}\n`)
   }
 
-  /** Waits until a reader that is slow has taken it: nothing piles up here. */
+  /** Exactly these bytes: the caller has seen to what they do to a terminal. Waits until a reader that is slow has taken it: nothing piles up here. */
   async write(stream: 'stdout' | 'stderr', bytes: Uint8Array | string): Promise<void> {
     const target = process[stream]
     if (!target.write(bytes)) await once(target, 'drain')

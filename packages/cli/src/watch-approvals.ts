@@ -67,7 +67,7 @@ class Lines implements Seen {
     if (this.#told.get(id) === state) return
     this.#told.set(id, state)
     if (state !== 'pending' && state !== 'approved') this.#told.delete(id)
-    if (this.#asJson) return this.#terminal.print(JSON.stringify(approval))
+    if (this.#asJson) return this.#terminal.printJson(approval, 'line')
     const by = answeredBy === null ? '' : ` by ${answeredBy}`
     await this.#terminal.print(sanitizeLine(`${id} ${state}${by} (${decision.risk}) ${summary}`))
   }

@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { BOUNDS } from './defaults.ts'
 import { agentId, id, labels, plainText, time } from './scalars.ts'
 
+/** The approved agent that every tenant begins with, for callers that are bound to no agent and name none. */
+export const DEFAULT_AGENT = 'default'
+
 /** `orchestration/agent-moves.ts` owns the table of legal moves. */
 export const AGENT_STATES = ['unknown', 'connected', 'idle', 'suspended'] as const
 export const agentState = z.enum(AGENT_STATES)

@@ -4,12 +4,20 @@ import { agentId, id, within } from './scalars.ts'
 
 const sandboxes = within(DEFAULTS.agentSandboxes).int()
 const memoryBytes = within(DEFAULTS.agentMemoryBytes).int()
+const diskBytes = within(DEFAULTS.agentDiskBytes).int()
 const cpus = within(DEFAULTS.agentCpus)
 const computeSecondsPerDay = within(DEFAULTS.agentComputeSecondsPerDay).int()
 const dollarsPerDay = within(DEFAULTS.agentDollarsPerDay)
 
 /** What an agent, or all agents of a tenant together, may hold at once and spend in a day (UTC). */
-export const budgetLimits = z.strictObject({ sandboxes, memoryBytes, cpus, computeSecondsPerDay, dollarsPerDay })
+export const budgetLimits = z.strictObject({
+  sandboxes,
+  memoryBytes,
+  diskBytes,
+  cpus,
+  computeSecondsPerDay,
+  dollarsPerDay,
+})
 export type BudgetLimits = z.infer<typeof budgetLimits>
 export type BudgetLimitName = keyof BudgetLimits
 
@@ -21,7 +29,7 @@ export const budget = z.strictObject({
   /** Those of `limits` that somebody set; the others are the defaults of the server. */
   set: z.array(budgetLimits.keyof()),
   /** Promised to sandboxes that are being made or live. */
-  reserved: z.strictObject({ sandboxes: z.int(), memoryBytes: z.int(), cpus: z.number() }),
+  reserved: z.strictObject({ sandboxes: z.int(), memoryBytes: z.int(), diskBytes: z.int(), cpus: z.number() }),
   /** Used up on this day. */
   spent: z.strictObject({ day: z.iso.date(), computeSeconds: z.number(), dollars: z.number() }),
 })
@@ -32,6 +40,7 @@ export const setBudgetBody = z
   .strictObject({
     sandboxes: sandboxes.nullable(),
     memoryBytes: memoryBytes.nullable(),
+    diskBytes: diskBytes.nullable(),
     cpus: cpus.nullable(),
     computeSecondsPerDay: computeSecondsPerDay.nullable(),
     dollarsPerDay: dollarsPerDay.nullable(),

@@ -36,6 +36,14 @@ export const SETTINGS = {
   tls_cert: setting(z.string().optional(), 'PEM file with the certificate chain.'),
   tls_key: setting(z.string().optional(), 'PEM file with the private key.'),
   trusted_proxy: setting(z.stringbool().or(z.boolean()).default(false), 'A proxy in front of us ends TLS.'),
+  key_requests_per_s: setting(
+    z.coerce.number().int().min(1).max(1_000_000).default(2_000),
+    'Requests a second of one key in the long run, five times as many at once; more is too_many_requests. What only takes away is not counted.',
+  ),
+  tenant_requests_per_s: setting(
+    z.coerce.number().int().min(1).max(1_000_000).default(4_000),
+    'The same of all keys of a tenant together.',
+  ),
   runtime: setting(z.string().default('auto'), 'OCI runtime: auto (crun, else runc), a name, or an absolute path.'),
   runsc: setting(
     z.string().default('auto'),
@@ -57,6 +65,19 @@ export const SETTINGS = {
     'How many times its memory the node promises to sandboxes: few use all that they may.',
   ),
   oversubscribe_cpus: setting(z.coerce.number().min(0.1).max(1000).default(25), 'The same of its processors.'),
+  oversubscribe_disk: setting(
+    z.coerce.number().min(0.1).max(100).default(1),
+    'The same of its disk. Up to 1 every disk is set aside when it is made; beyond that writes inside can fail with EIO when the disk of the host is full. See budgets.md.',
+  ),
+  disk_reserve_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(64 * 1024 * 1024)
+      .optional(),
+    'What stays free on the disk of the host for evidence, the store and the system, in MiB. By default 5 percent, at least 1 GiB and at most 10 GiB.',
+  ),
   agent_sandboxes: setting(
     z.coerce.number().int().min(0).max(DEFAULTS.agentSandboxes.max).default(DEFAULTS.agentSandboxes.default),
     'Sandboxes at once of an agent whose budget says nothing else; a tenant has ten times as many. See budgets.md.',
@@ -69,6 +90,15 @@ export const SETTINGS = {
       .max(DEFAULTS.agentMemoryBytes.max / MIB)
       .default(DEFAULTS.agentMemoryBytes.default / MIB),
     'Their memory together, in MiB.',
+  ),
+  agent_disk_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(DEFAULTS.agentDiskBytes.max / MIB)
+      .default(DEFAULTS.agentDiskBytes.default / MIB),
+    'Their disks together, in MiB.',
   ),
   agent_cpus: setting(
     z.coerce.number().min(0).max(DEFAULTS.agentCpus.max).default(DEFAULTS.agentCpus.default),
@@ -118,6 +148,14 @@ export const SETTINGS = {
       .default(1024),
     'How much evidence is kept on this node, in MiB; beyond it the largest chain loses its oldest segment.',
   ),
+  audit_min_age_hours: setting(
+    z.coerce
+      .number()
+      .min(0)
+      .max(24 * 365)
+      .default(24),
+    'Evidence younger than this is never dropped for its size, in hours: audit_max_mb must hold as much. Who fills it sooner is refused.',
+  ),
   policy_default: setting(
     effect.default('allow'),
     'What Guardian says where no rule matches: allow, ask or deny; see guardian.md.',
@@ -162,7 +200,7 @@ export const SETTINGS = {
   ),
   failpoint: setting(
     z.string().optional(),
-    'For tests of crashes only: <failpoint>:<process> kills that process there.',
+    'For tests of crashes only: <failpoint>:<process> kills that process there; @<file> reads that from a file, again and again.',
   ),
 } as const satisfies Record<string, Setting>
 

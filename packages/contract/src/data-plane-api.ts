@@ -6,6 +6,17 @@ import { agentId, commandId, envVars, id, sandboxId, sandboxPath, sessionId, ste
 import { runtime } from './session.ts'
 import { packageName, templateProgress } from './template.ts'
 
+/** The file system that the disks of sandboxes are on, as it is now. */
+const nodeDisk = z.strictObject({
+  /** What programs may still write there. */
+  freeBytes: z.int(),
+  /** What the disks of sandboxes have taken of it. */
+  takenBytes: z.int(),
+  /** What is to stay free. */
+  reserveBytes: z.int(),
+})
+export type NodeDisk = z.infer<typeof nodeDisk>
+
 /**
  * What control plane and data plane say to each other: HTTP over a unix socket that only the control plane's uid can
  * open. Bodies are JSON unless a line says bytes. Errors are `{error: {code, message}}` with registry codes.
@@ -57,6 +68,7 @@ export const dataPlaneHealth = z.strictObject({
   /** What the machine has for all of its sandboxes. */
   memoryBytes: z.int(),
   cpus: z.int(),
+  disk: nodeDisk,
 })
 export type DataPlaneHealth = z.infer<typeof dataPlaneHealth>
 

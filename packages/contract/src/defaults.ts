@@ -3,6 +3,9 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
+/** What a sandbox that is made for a session starts from, unless a template is named; `data` has numpy, pandas and matplotlib. */
+export const SESSION_TEMPLATES = { python: 'data', node: 'base', bash: 'base' } as const
+
 /** The one table of defaults and bounds: API, CLI and documentation read it. */
 export const DEFAULTS = {
   ttlMs: { default: 10 * MINUTE, min: SECOND, max: 24 * HOUR },
@@ -22,6 +25,8 @@ export const DEFAULTS = {
   agentSandboxes: { default: 5, min: 0, max: 100_000 },
   /** Five sandboxes of the default size fit, of the template `data` too. */
   agentMemoryBytes: { default: 5 * 1024 * MIB, min: 0, max: 1024 * 1024 * 1024 * MIB },
+  /** Ten disks of the default size. */
+  agentDiskBytes: { default: 10 * 1024 * MIB, min: 0, max: 1024 * 1024 * 1024 * MIB },
   agentCpus: { default: 5, min: 0, max: 1_000_000 },
   /** As much as the cpus above can do in a day. */
   agentComputeSecondsPerDay: { default: 5 * 24 * 3600, min: 0, max: 100_000_000_000 },
@@ -51,6 +56,9 @@ export const BOUNDS = {
   commands: 64,
   /** Ended commands of one sandbox whose output is kept. */
   endedCommands: 256,
+  /** Output of one sandbox on the host: of what ended, and what all that runs may say together. */
+  endedOutputBytes: 512 * MIB,
+  runningOutputBytes: 1024 * MIB,
   codeBytes: MIB,
   /** Rich outputs of one step, beside its text. */
   richBytes: 8 * MIB,

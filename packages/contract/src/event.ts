@@ -137,6 +137,7 @@ export const auditStats = z.strictObject({
   }),
   retention: z.strictObject({
     days: z.number(),
+    minAgeHours: z.number(),
     maxBytes: z.int().describe('Of all tenants of the node together.'),
     dropped: droppedHead.nullable().describe('What vouches for all that is gone.'),
   }),

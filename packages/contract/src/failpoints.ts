@@ -60,29 +60,63 @@ export type Failpoint = (name: FailpointName) => Promise<void>
 interface FailpointOwner {
   readonly self: ProcessName
   kill(victim: ProcessName): Promise<void>
+  /** What stands in a file after `start`, and removes it. */
+  takeFile(path: string, start: string): string | undefined
   /** Told of every failpoint that is passed. */
   readonly onStep?: ((name: FailpointName) => void) | undefined
 }
 
 /**
- * Makes the failpoint function of one process. `armed` is `<failpoint>:<victim>`. A process that is its own victim
- * kills itself; another victim is killed by the supervisor, which answers when it is done. Fires once in a life.
+ * Makes the failpoint function of one process. `armed` is `<failpoint>:<victim>`, which fires once in a life, or
+ * `@<file>`: then that is what stands in the file, each time a test puts it there. A process that is its own victim kills
+ * itself; another victim is killed by the supervisor, which answers when it is done.
  */
 export function armFailpoint(armed: string | undefined, owner: FailpointOwner): Failpoint {
   const { onStep } = owner
   if (armed === undefined) return async (name) => onStep?.(name)
-  const [target, victimName] = armed.split(':')
-  const victim = PROCESSES.find((name) => name === victimName)
-  if (!FAILPOINTS.some((name) => name === target) || !victim)
-    throw new AirlockError('config_invalid', `There is no failpoint ${armed}.`)
-  let fired = false
+  const victimAt = isArmedInFile(armed) ? armedInFile(armed.slice(1), owner) : armedFromStart(armed)
   return async (name) => {
     onStep?.(name)
-    if (fired || name !== target) return
-    fired = true
+    const victim = victimAt(name)
     if (victim === owner.self) process.kill(process.pid, 'SIGKILL')
-    else await owner.kill(victim)
+    else if (victim) await owner.kill(victim)
   }
+}
+
+/** Whether a test arms failpoints of a living server, and so again and again. */
+export function isArmedInFile(armed: string | null | undefined): boolean {
+  return armed?.startsWith('@') ?? false
+}
+
+type VictimAt = (name: FailpointName) => ProcessName | undefined
+
+function armedFromStart(armed: string): VictimAt {
+  const [target = '', victimName = ''] = armed.split(':')
+  const victim = parseVictim(armed, victimName)
+  if (!FAILPOINTS.some((name) => name === target)) throw noSuchFailpoint(armed)
+  let fired = false
+  return (name) => {
+    if (fired || name !== target) return undefined
+    fired = true
+    return victim
+  }
+}
+
+function armedInFile(path: string, owner: FailpointOwner): VictimAt {
+  return (name) => {
+    const victim = owner.takeFile(path, `${name}:`)
+    return victim === undefined ? undefined : parseVictim(`${name}:${victim}`, victim)
+  }
+}
+
+function parseVictim(armed: string, victimName: string): ProcessName {
+  const victim = PROCESSES.find((name) => name === victimName)
+  if (!victim) throw noSuchFailpoint(armed)
+  return victim
+}
+
+function noSuchFailpoint(armed: string): AirlockError {
+  return new AirlockError('config_invalid', `There is no failpoint ${armed}.`)
 }
 
 /**

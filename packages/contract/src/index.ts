@@ -3,6 +3,7 @@ export {
   AGENT_STATES,
   agentState,
   changeAgentBody,
+  DEFAULT_AGENT,
   registerAgentBody,
   updateAgentBody,
   type Agent,
@@ -62,6 +63,7 @@ export {
   startSandboxRequest,
   stoppedSandbox,
   type DataPlaneHealth,
+  type NodeDisk,
   type FileOperation,
   type FreezeRequest,
   type FrozenSandboxes,
@@ -86,7 +88,7 @@ export {
   followedCall,
   type FollowedCall,
 } from './data-plane-api.ts'
-export { BOUNDS, DEFAULTS } from './defaults.ts'
+export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
   connection,
   CONTROL_SOCKET,
@@ -117,6 +119,7 @@ export {
 } from './errors.ts'
 export {
   armFailpoint,
+  isArmedInFile,
   FAILPOINTS,
   PROCESSES,
   traceSteps,
@@ -166,7 +169,7 @@ export {
   type KillScope,
   type LiftBody,
 } from './kill.ts'
-export { permit, signPermit, verifyPermit, type Permit } from './permit.ts'
+export { permit, PERMIT_LIFE_MS, signPermit, verifyPermit, type Permit } from './permit.ts'
 export {
   isGoverned,
   point,
@@ -180,6 +183,8 @@ export {
 export { role, ROLES, type Principal, type Role } from './principal.ts'
 export {
   auditChain,
+  brokenHead,
+  type BrokenHead,
   droppedHead,
   auditQuery,
   auditRecord,
@@ -191,6 +196,8 @@ export {
   type NewRecord,
   type SignedHead,
   type DroppedHead,
+  quarantinedHead,
+  type QuarantinedHead,
 } from './record.ts'
 export {
   agentSummary,
@@ -210,6 +217,7 @@ export {
 export { resourceUsage, type ResourceUsage } from './resource-usage.ts'
 export {
   COMMON_ERRORS,
+  isReducing,
   GUARDED_ERRORS,
   ROUTES,
   type Route,
@@ -225,6 +233,7 @@ export {
   changeLimitsBody,
   extendSandboxBody,
   inodesFor,
+  isolationProbe,
   limits,
   pausedBy,
   sandbox,
@@ -234,6 +243,7 @@ export {
   type CreateSandboxBody,
   type EffectiveIsolation,
   type EndReason,
+  type IsolationProbe,
   type Limits,
   type SomeLimits,
   type PausedBy,

@@ -50,7 +50,7 @@ export const kill = z.strictObject({
   at: time,
   liftedAt: time.nullable(),
   liftedBy: z.string().nullable(),
-  persisted: z.boolean().describe('False while the store cannot take it: then a restart of the server forgets it.'),
+  persisted: z.boolean().describe('False while the store cannot take it: then it is in a file of its server alone.'),
 })
 export type Kill = z.infer<typeof kill>
 

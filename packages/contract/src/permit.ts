@@ -7,6 +7,9 @@ import { permitMounts } from './grant.ts'
 import { limits } from './sandbox.ts'
 import { agentId, envVars, id, sandboxId } from './scalars.ts'
 
+/** How long a permit is good. A kill makes worthless what was signed before it for as long. */
+export const PERMIT_LIFE_MS = 60_000
+
 /** What the control plane decided and signed; the data plane enforces this and nothing else. Good for one creation. */
 export const permit = z.strictObject({
   permitId: z.string().regex(/^pmt_[0-9a-z]+$/),

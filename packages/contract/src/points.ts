@@ -7,6 +7,7 @@ import { z } from 'zod'
 export const POINTS = {
   'recorder.start': { reduces: false, about: 'The recorder opened the chain.' },
   'recorder.recover': { reduces: false, about: 'A torn tail was found and cut off.' },
+  'recorder.clock': { reduces: true, about: 'The clock of the host jumped; from when to when.' },
   'server.start': { reduces: false, about: 'The control plane began to serve.' },
   'server.stop': { reduces: true, about: 'The control plane stopped serving.' },
   'auth.refuse': { reduces: true, about: 'A caller was refused: no valid key, or not its role.' },
@@ -72,6 +73,7 @@ export const POINTS = {
   'audit.lost': { reduces: true, about: 'Records of what reduces were lost before they joined the chain; how many.' },
   'audit.drop': { reduces: true, about: 'Retention dropped the oldest records; up to which.' },
   'audit.broken': { reduces: true, about: 'Older evidence does not verify any more; where, and why.' },
+  'audit.quarantine': { reduces: false, about: 'Evidence that does not verify was set aside; from where, and why.' },
   'audit.read': { reduces: false, about: 'Evidence was read or exported.' },
   'policy.put': { reduces: false, about: 'A policy got a new version.' },
   'policy.remove': { reduces: false, about: 'A policy was taken out of force.' },
@@ -95,6 +97,7 @@ const UNGOVERNED = [
   'kill',
   'webhook',
   'sandbox.adopt',
+  'audit.quarantine',
 ] as const
 type Ungoverned = (typeof UNGOVERNED)[number]
 

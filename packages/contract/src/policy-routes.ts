@@ -102,7 +102,7 @@ export const POLICY_ROUTES = {
     body: evaluateBody,
     answers: 'json',
     response: evaluation,
-    errors: ['agent_not_found', 'sandbox_not_found', 'policy_invalid'],
+    errors: ['agent_required', 'agent_not_found', 'sandbox_not_found', 'policy_invalid'],
   },
   backtestPolicy: {
     method: 'POST',

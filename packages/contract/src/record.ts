@@ -48,6 +48,8 @@ export const signedHead = z.strictObject({
   ts: z.iso.datetime(),
   keyId: z.string(),
   signature: z.string(),
+  /** Signed for the end of an export: an export that does not end with such a head was cut off behind another. */
+  end: z.literal(true).optional(),
 })
 export type SignedHead = z.infer<typeof signedHead>
 
@@ -63,6 +65,27 @@ export const droppedHead = z.strictObject({
   }),
 })
 export type DroppedHead = z.infer<typeof droppedHead>
+
+/** A signed statement that the chain verifies up to `seq` and not beyond: an export of such a chain ends with it. */
+export const brokenHead = z.strictObject({ ...signedHead.shape, broken: z.strictObject({ reason: z.string() }) })
+export type BrokenHead = z.infer<typeof brokenHead>
+
+/**
+ * A signed statement that what followed `seq` does not verify and was set aside. It is a link of the chain: the next record is the
+ * one after `to`, and its `prev` is the hash of this statement. What was set aside had no number beyond `to`.
+ */
+export const quarantinedHead = z.strictObject({
+  ...signedHead.shape,
+  quarantined: z.strictObject({
+    to: z.int().min(1),
+    bytes: z.int().min(0),
+    /** Of the bytes that were set aside, in the order of their files. */
+    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    reason: z.string(),
+    by: z.string(),
+  }),
+})
+export type QuarantinedHead = z.infer<typeof quarantinedHead>
 
 /** The evidence of a tenant on one node: each node has a recorder of its own, with a chain and a key of its own. */
 export const auditChain = z.strictObject({

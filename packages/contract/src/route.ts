@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
-import type { Point } from './points.ts'
+import { type Point, POINTS } from './points.ts'
 import type { Role } from './principal.ts'
 import { plainText } from './scalars.ts'
 
@@ -27,6 +27,11 @@ export interface Route {
   readonly events?: z.ZodType
   readonly errors: readonly ErrorCode[]
   readonly effect?: Point
+}
+
+/** Whether a route only takes power away. No limit on how much somebody asks for may stop it. */
+export function isReducing({ effect }: Route): boolean {
+  return effect !== undefined && POINTS[effect].reduces
 }
 
 export const USERS: readonly Role[] = ['admin', 'operator', 'developer']
@@ -56,6 +61,7 @@ export const LIVE: readonly ErrorCode[] = [
 
 /** What may go wrong when one is made. */
 export const CREATES: readonly ErrorCode[] = [
+  'agent_required',
   'agent_not_found',
   'agent_not_approved',
   'agent_suspended',
@@ -65,6 +71,7 @@ export const CREATES: readonly ErrorCode[] = [
   'template_failed',
   'budget_exhausted',
   'capacity_exhausted',
+  'host_disk_full',
   'isolation_unavailable',
   'start_failed',
   'evidence_unavailable',

@@ -11,7 +11,7 @@ import { KILL_ROUTES } from './kill-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
 import { role, type Role } from './principal.ts'
-import { auditChain, auditQuery, auditRecord, signedHead } from './record.ts'
+import { auditChain, auditQuery, auditRecord, quarantinedHead, signedHead } from './record.ts'
 import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
 import {
   changeLimitsBody,
@@ -21,11 +21,11 @@ import {
   sandboxState,
   terminateSandboxBody,
 } from './sandbox.ts'
-import { agentId, commandId, name, plainText, sandboxId, sandboxPath } from './scalars.ts'
+import { agentId, commandId, name, plainText, sandboxId, sandboxPath, id } from './scalars.ts'
 import { SESSION_ROUTES } from './session-routes.ts'
 import { WHO_ROUTES } from './who-routes.ts'
 
-export type { Route } from './route.ts'
+export { isReducing, type Route } from './route.ts'
 
 const AUDITORS: readonly Role[] = ['admin', 'auditor']
 
@@ -139,6 +139,7 @@ export const ROUTES = {
       ...LIVE.filter((code) => code !== 'sandbox_paused'),
       'budget_exhausted',
       'capacity_exhausted',
+      'host_disk_full',
       'limit_fixed',
       'limit_in_use',
       'isolation_unavailable',
@@ -193,6 +194,7 @@ export const ROUTES = {
       ...LIVE,
       'executable_not_found',
       'too_many_commands',
+      'host_disk_full',
       'file_not_found',
       'not_a_directory',
       'permission_denied',
@@ -276,7 +278,7 @@ export const ROUTES = {
     sends: 'bytes',
     answers: 'json',
     response: z.strictObject({ path: z.string(), bytes: z.int() }),
-    errors: [...FILES, 'disk_full', 'body_too_large'],
+    errors: [...FILES, 'disk_full', 'disk_failed', 'body_too_large'],
     effect: 'file.write',
   },
   removeFile: {
@@ -322,7 +324,7 @@ export const ROUTES = {
     params: ofSandbox,
     body: z.strictObject({ path: sandboxPath, parents: z.boolean().default(true) }),
     answers: 'none',
-    errors: [...FILES, 'file_exists', 'disk_full'],
+    errors: [...FILES, 'file_exists', 'disk_full', 'disk_failed'],
     effect: 'file.mkdir',
   },
   moveFile: {
@@ -374,6 +376,19 @@ export const ROUTES = {
     response: z.strictObject({ head: signedHead, publicKey: z.string() }),
     errors: ['evidence_unavailable'],
   },
+  auditQuarantine: {
+    method: 'POST',
+    path: '/v1/audit/quarantine',
+    summary:
+      'Set aside what does not verify of the chain of a tenant on this node, kept and stated with a signature; the chain goes on.',
+    roles: ['admin'],
+    scope: 'platform',
+    body: z.strictObject({ tenant: id.describe('`system` is the chain of what belongs to no tenant.') }),
+    answers: 'json',
+    response: quarantinedHead,
+    errors: ['tenant_not_found', 'evidence_unavailable'],
+    effect: 'audit.quarantine',
+  },
   auditChains: {
     method: 'GET',
     path: '/v1/audit/chains',
@@ -410,10 +425,13 @@ export const ROUTES = {
   ready: {
     method: 'GET',
     path: '/readyz',
-    summary: 'It can create sandboxes.',
+    summary: 'It can create sandboxes; a warning when the disk of the host is near its reserve.',
     roles: 'public',
     answers: 'json',
-    response: z.strictObject({ status: z.literal('ready') }),
+    response: z.strictObject({
+      status: z.literal('ready'),
+      warnings: z.array(z.enum(['host_disk_low', 'evidence_broken'])).optional(),
+    }),
     errors: ['not_ready'],
   },
   metrics: {
@@ -452,11 +470,12 @@ export type RouteOutput<N extends RouteName> = (typeof ROUTES)[N] extends { resp
 /** The errors that every route may answer whose effect Guardian is asked about. */
 export const GUARDED_ERRORS: readonly ErrorCode[] = ['policy_denied', 'approval_required', 'killed']
 
-/** The errors that every route may answer. */
+/** The errors that every route may answer, but for `too_many_requests`: what takes away is never too much. */
 export const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'unauthenticated',
   'forbidden',
+  'too_many_requests',
   'identity_unavailable',
   'not_ready',
   'internal',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { DEFAULT_AGENT } from './agent.ts'
 import { tier } from './decision.ts'
 import { DEFAULTS } from './defaults.ts'
 import { mount } from './grant.ts'
@@ -72,6 +73,10 @@ export function inodesFor(diskBytes: number): number {
 
 export const changeLimitsBody = someLimits.refine((body) => Object.keys(body).length > 0, 'must name a limit')
 
+/** What came of system calls that user code must not get through. */
+export const isolationProbe = z.strictObject({ tried: z.int(), passed: z.array(z.string()) })
+export type IsolationProbe = z.infer<typeof isolationProbe>
+
 /** What really isolates a sandbox, as the backend found it, not as it was asked for. */
 export const effectiveIsolation = z.strictObject({
   backend: z.string(),
@@ -86,6 +91,14 @@ export const effectiveIsolation = z.strictObject({
   uidRange: z.strictObject({ first: z.int(), count: z.int() }),
   cgroup: z.enum(['v1', 'v2', 'hybrid']),
   limits: z.array(z.enum(['memory', 'swap', 'pids', 'cpu', 'disk', 'inodes', 'open-files'])),
+  /** The root file system. Like all that follows: null for sandboxes of versions that did not look. */
+  root: z.enum(['read-only', 'writable']).nullable().default(null),
+  /** Paths that should be hidden inside and are not. */
+  unmasked: z.array(z.string()).nullable().default(null),
+  /** In what the mounts are not those that were asked for. */
+  mountFaults: z.array(z.string()).nullable().default(null),
+  /** Tried in another sandbox of the same runtime, list of system calls, image and boot. */
+  probe: isolationProbe.nullable().default(null),
 })
 export type EffectiveIsolation = z.infer<typeof effectiveIsolation>
 
@@ -97,7 +110,11 @@ export type PausedBy = z.infer<typeof pausedBy>
 
 export const createSandboxBody = z.strictObject({
   name: name.optional(),
-  agent: agentId.default('default'),
+  agent: agentId
+    .optional()
+    .describe(
+      `Who it runs for. When absent: the agent that the key is bound to; "${DEFAULT_AGENT}" if it is bound to none.`,
+    ),
   template: name.default('base'),
   labels: labels.default({}),
   env: envVars.default({}),

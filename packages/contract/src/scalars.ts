@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS } from './defaults.ts'
+import { pathBytes } from './guest/byte-path.ts'
 
 /** Lower-case, as DNS labels: safe in paths, headers and logs. */
 export const id = z
@@ -32,13 +33,17 @@ export const envVars = z
   .refine((map) => Object.keys(map).length <= BOUNDS.env, `at most ${BOUNDS.env} variables`)
   .refine((map) => JSON.stringify(map).length <= BOUNDS.envBytes, `at most ${BOUNDS.envBytes} bytes`)
 
-/** A path inside a sandbox: absolute, or relative to /workspace. Resolved inside, never on the host. */
+/**
+ * A path inside a sandbox: absolute, or relative to /workspace. Resolved inside, never on the host. What is not UTF-8 is named
+ * by a `file://` URL, as lists of files do.
+ */
 export const sandboxPath = z
   .string()
   .min(1)
   .refine((path) => Buffer.byteLength(path) <= BOUNDS.pathBytes, `at most ${BOUNDS.pathBytes} bytes`)
   .refine((path) => !path.includes('\0'), 'must not contain NUL')
-  .refine((path) => !path.split('/').includes('..'), 'must not contain ".."')
+  .refine((path) => !path.split('/').includes('..'), { error: 'must not contain ".."', abort: true })
+  .refine((path) => pathBytes(path) !== undefined, 'a file:// URL is for what is not UTF-8, absolute and without ".."')
 
 export function within(bound: { readonly min: number; readonly max: number }): z.ZodNumber {
   return z.number().min(bound.min).max(bound.max)

@@ -103,7 +103,7 @@ export const SESSION_ROUTES = {
     answers: 'json-or-events',
     response: stepResult,
     events: stepEvent,
-    errors: [...SESSIONS, 'step_mismatch', 'too_many_steps'],
+    errors: [...SESSIONS, 'step_mismatch', 'too_many_steps', 'host_disk_full'],
     effect: 'step.run',
   },
   listSteps: {
@@ -179,7 +179,13 @@ export const SESSION_ROUTES = {
     answers: 'json-or-events',
     response: template,
     events: templateEvent,
-    errors: ['template_not_found', 'template_failed', 'data_plane_unavailable', 'evidence_unavailable'],
+    errors: [
+      'template_not_found',
+      'template_failed',
+      'host_disk_full',
+      'data_plane_unavailable',
+      'evidence_unavailable',
+    ],
     effect: 'template.build',
   },
   importTemplate: {

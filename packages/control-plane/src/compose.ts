@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RecorderClient } from '@airlock/audit'
-import type { Failpoint } from '@airlock/contract'
-import { actAs, dropPrivileges, KeyedLock, type Log, type Notice, systemClock } from '@airlock/std'
+import { OpenDeeds, RecorderClient } from '@airlock/audit'
+import type { Failpoint, NewRecord, Point } from '@airlock/contract'
+import { actAs, dropPrivileges, KeyedLock, type Log, NodeClock, type Notice, systemClock } from '@airlock/std'
+import { CountedRefusals } from './admission/counted-refusals.ts'
 import { EvidenceGate } from './admission/evidence-gate.ts'
 import { ApprovalDesk } from './admission/approval-desk.ts'
 import { ApprovalNews } from './admission/approval-news.ts'
@@ -16,10 +18,12 @@ import { listenToDoors } from './api/doors-server.ts'
 import { createApi } from './api/server.ts'
 import type { ProcessConfig } from './config.ts'
 import { BearerAuthenticator } from './identity/authenticate.ts'
+import { GuardKeys } from './identity/guard-keys.ts'
 import { type KeyFiles, prepareFirstStart } from './identity/first-start.ts'
 import { FetchedKeys, fixedKeys } from './identity/jwks.ts'
 import { SignedTokens, type Tokens } from './identity/jwt.ts'
 import { Alerts } from './monitor/alerts.ts'
+import { HostDiskAlert } from './monitor/host-disk-alert.ts'
 import { Metrics } from './monitor/metrics.ts'
 import { Monitor } from './monitor/monitor.ts'
 import { noticeApprovals } from './orchestration/approval-notices.ts'
@@ -30,6 +34,7 @@ import { DoorsClient } from './orchestration/doors-client.ts'
 import { Events } from './orchestration/events.ts'
 import { Heartbeats } from './orchestration/heartbeats.ts'
 import { webhookHook } from './orchestration/kill-hooks.ts'
+import { openKillSpill } from './orchestration/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './orchestration/lifecycle-parts.ts'
 import { LocalCore } from './orchestration/local-core.ts'
 import { openNodeIdentity } from './orchestration/node-identity.ts'
@@ -41,9 +46,12 @@ import { ControlPlane } from './serve.ts'
 import { setKeyUsed } from './store/api-keys.ts'
 import { LatestTimes } from './store/latest-times.ts'
 import { describeNode } from './store/nodes.ts'
-import { openStore } from './store/store.ts'
+import { findSandbox } from './store/sandboxes.ts'
+import { openStore, type Store } from './store/store.ts'
 
 const STORE_FILE = 'airlock.db'
+/** After a crash the rows know how these went, and their ends are recorded from there. */
+const TOLD_FROM_ROWS: ReadonlySet<Point> = new Set(['sandbox.terminate', 'command.run', 'step.run'])
 
 export interface Composed {
   readonly controlPlane: ControlPlane
@@ -63,37 +71,34 @@ interface Host {
  */
 export async function compose(config: ProcessConfig, host: Host): Promise<Composed> {
   process.umask(0o077)
-  const { store, permits, sandboxTokens, audit, node } = await actAs(config.drop ?? undefined, () =>
+  const clock = new NodeClock(config.publicDir)
+  const { store, permits, sandboxTokens, audit, deeds, node, killSpill } = await actAs(config.drop ?? undefined, () =>
     openOwnState(config, host.log),
   )
-  const lease = new NodeLease({ store, node, ...host })
+  const lease = new NodeLease({ store, node, clock, ...host })
   await lease.claim()
-  const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock: systemClock, node: node.id })
+  const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
   await permits.publish(config.publicDir, node.id)
-  const gate = new EvidenceGate(audit)
-  const told = { store, audit: gate, ...host, clock: systemClock, kills: new KillList() }
+  const gate = new EvidenceGate(new CountedRefusals(deeds))
+  const told = { store, audit: gate, ...host, clock, kills: new KillList() }
   const guard = guardianOf(config, told)
   const context: Context = {
-    log: host.log,
-    failpoint: host.failpoint,
-    store,
+    ...told,
     node,
-    audit: gate,
     permits,
     ...guard,
     sandboxTokens,
     doors: new DoorsClient(config.doorsSocket),
-    kills: told.kills,
-    killHooks: [webhookHook(guard.webhooks)],
-    clock: systemClock,
+    killSpill,
+    killHooks: [webhookHook(guard.webhooks, store)],
+    aliveBefore: lease.aliveBefore,
     capacity: config.capacity,
     oversubscription: config.oversubscription,
     budgetDefaults: config.budgetDefaults,
     dataPlane: new DataPlaneClient(config.dataPlaneSocket),
     readiness: new Readiness(lease),
     turns: new KeyedLock(),
-    heartbeats: new Heartbeats({ store, clock: systemClock }),
-    keyUses: new LatestTimes(store, setKeyUsed),
+    ...callersOf(told),
     agentStaleMs: config.agentStaleMs,
     approvesVersions: config.approvesVersions,
   }
@@ -105,10 +110,12 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     events: new Events({ ...context, reader: audit }),
     metrics: new Metrics(context, watching),
     authenticator: authenticatorOf(context, config),
-    audit,
+    audit: gate,
+    clock,
     log: host.log,
     tls: readTls(config),
     trustedProxy: config.trustedProxy,
+    requestRates: config.requestRates,
   })
   const closeDoors = await listenToDoors({ control: lifecycle.doorControl, ...config.fromDoors, log: host.log })
   const url = await api.listen(config.host, config.port)
@@ -123,15 +130,43 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
 
 /** What is in directories of our own, which root must not follow links in. */
 async function openOwnState(config: ProcessConfig, log: Log) {
+  const audit = new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log })
+  const store = await openStore(
+    config.databaseUrl === null ? { file: join(config.stateDir, STORE_FILE) } : { url: config.databaseUrl },
+  )
   return {
     node: await openNodeIdentity(config.stateDir),
-    store: await openStore(
-      config.databaseUrl === null ? { file: join(config.stateDir, STORE_FILE) } : { url: config.databaseUrl },
-    ),
+    store,
     permits: await openPermitDesk(config.stateDir),
     sandboxTokens: await openSandboxTokenDesk(config.stateDir),
-    audit: new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log }),
+    killSpill: openKillSpill(config.stateDir, log),
+    audit,
+    deeds: await openDeeds(config, { audit, store, log }),
   }
+}
+
+/** Tells of what an earlier life left open. */
+async function openDeeds(
+  { spillDir }: ProcessConfig,
+  { audit, store, log }: { readonly audit: RecorderClient; readonly store: Store; readonly log: Log },
+): Promise<OpenDeeds> {
+  const dir = join(spillDir, 'open')
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const deeds = new OpenDeeds(audit, { dir, log, toldFromRows: TOLD_FROM_ROWS })
+  await deeds.tellLeft((record) => isInterrupted(store, record))
+  return deeds
+}
+
+/** A sandbox that was being created when we died is ended by the sweep, which records that. */
+async function isInterrupted(store: Store, { point, sandbox }: NewRecord): Promise<boolean> {
+  if (point !== 'sandbox.create' || typeof sandbox !== 'string') return false
+  return (await store.query((db) => findSandbox(db, sandbox)))?.state === 'creating'
+}
+
+/** What is remembered of who calls. */
+function callersOf(of: Pick<Context, 'store' | 'clock'>): Pick<Context, 'heartbeats' | 'keyUses' | 'guardKeys'> {
+  const keyUses = new LatestTimes(of.store, setKeyUsed)
+  return { heartbeats: new Heartbeats(of), keyUses, guardKeys: new GuardKeys(of) }
 }
 
 function guardianOf(
@@ -151,7 +186,8 @@ function guardianOf(
 
 function monitorOf(config: ProcessConfig, context: Context, { termination }: Lifecycle) {
   const judge = new Alerts(context, { rules: config.alerts, termination })
-  return { judge, monitor: new Monitor(context, { judge, everyMs: config.monitorEveryMs }) }
+  const hostDisk = new HostDiskAlert(context, { sustained: config.alerts.sustained })
+  return { judge, monitor: new Monitor(context, { judge, hostDisk, everyMs: config.monitorEveryMs }) }
 }
 
 function authenticatorOf(context: Context, config: ProcessConfig): BearerAuthenticator {
@@ -160,6 +196,7 @@ function authenticatorOf(context: Context, config: ProcessConfig): BearerAuthent
   return new BearerAuthenticator({ ...context, tokens, onSeen: (principal) => heartbeats.beatAll(principal) })
 }
 
+/** Others sign these, by the clock on the wall. */
 function tokensOf({ jwt }: ProcessConfig): Tokens | null {
   if (jwt === null) return null
   const { jwksUrl, jwksFile, secret, ...rules } = jwt

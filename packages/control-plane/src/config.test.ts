@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { readConfig } from './config.ts'
 
+const RATE = { burst: 10_000, perSecond: 10_000 }
+
 const GOOD = {
   stateDir: '/s/control-plane',
   publicDir: '/s/public',
@@ -17,6 +19,7 @@ const GOOD = {
   tlsCert: null,
   tlsKey: null,
   trustedProxy: false,
+  requestRates: { perKey: RATE, perTenant: RATE },
   policyDefault: 'allow',
   opa: null,
   webhookPrivate: false,
@@ -27,10 +30,11 @@ const GOOD = {
     endedFor: ['pids'],
   },
   capacity: 50,
-  oversubscription: { memory: 2, cpus: 25 },
+  oversubscription: { memory: 2, disk: 1, cpus: 25 },
   budgetDefaults: {
     sandboxes: 5,
     memoryBytes: 2_147_483_648,
+    diskBytes: 10_737_418_240,
     cpus: 2,
     computeSecondsPerDay: 172_800,
     dollarsPerDay: 10,

@@ -4,6 +4,8 @@ import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
 
+const rate = z.strictObject({ burst: z.int().min(1), perSecond: z.int().min(1) })
+
 const processConfig = z.strictObject({
   stateDir: absolute,
   publicDir: absolute,
@@ -38,6 +40,8 @@ const processConfig = z.strictObject({
   tlsCert: z.string().nullable(),
   tlsKey: z.string().nullable(),
   trustedProxy: z.boolean(),
+  /** How often a key, and all keys of a tenant, may ask. */
+  requestRates: z.strictObject({ perKey: rate, perTenant: rate }),
   /** What Guardian says where no rule matches. */
   policyDefault: effect,
   /** Where decisions are asked for beside the policies; null when nowhere. */
@@ -58,7 +62,11 @@ const processConfig = z.strictObject({
     endedFor: z.array(endedFor),
   }),
   capacity: z.int().min(1),
-  oversubscription: z.strictObject({ memory: z.number().positive(), cpus: z.number().positive() }),
+  oversubscription: z.strictObject({
+    memory: z.number().positive(),
+    disk: z.number().positive(),
+    cpus: z.number().positive(),
+  }),
   budgetDefaults: budgetLimits,
   agentStaleMs: z.int().min(1),
   approvesVersions: z.boolean(),

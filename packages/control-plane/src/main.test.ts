@@ -4,9 +4,12 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, sta
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { COMPILED } from '../../../test/support/compiled.ts'
 import { ScriptedDataPlane } from './orchestration/testing/scripted-data-plane.ts'
 import { ScriptedDoors } from './orchestration/testing/scripted-doors.ts'
 import { TestRecorder } from './orchestration/testing/recorder.ts'
+
+const RATE = { burst: 10_000, perSecond: 10_000 }
 
 const MAIN = new URL('main.ts', import.meta.url).pathname
 const UID = 1_879_048_193
@@ -62,6 +65,7 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     tlsCert: null,
     tlsKey: null,
     trustedProxy: false,
+    requestRates: { perKey: RATE, perTenant: RATE },
     policyDefault: 'allow',
     opa: null,
     webhookPrivate: false,
@@ -72,10 +76,11 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
       endedFor: ['pids'],
     },
     capacity: 50,
-    oversubscription: { memory: 2, cpus: 25 },
+    oversubscription: { memory: 2, disk: 1, cpus: 25 },
     budgetDefaults: {
       sandboxes: 5,
       memoryBytes: 2_147_483_648,
+      diskBytes: 10_737_418_240,
       cpus: 2,
       computeSecondsPerDay: 172_800,
       dollarsPerDay: 10,
@@ -88,7 +93,7 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     failpoint: null,
   }
   stderr = ''
-  child = fork(MAIN, { silent: true, execArgv: [], env: { AIRLOCK_PROCESS: JSON.stringify(config) } })
+  child = fork(MAIN, { silent: true, execArgv: [], env: { ...COMPILED, AIRLOCK_PROCESS: JSON.stringify(config) } })
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   const [message] = await Promise.race([
     once(child, 'message'),

@@ -1,5 +1,5 @@
 import { armFailpoint, traceSteps } from '@airlock/contract'
-import { createLog, type Notice, Supervised } from '@airlock/std'
+import { createLog, type Notice, Supervised, takeFile } from '@airlock/std'
 import { type Composed, compose } from './compose.ts'
 import { readConfig } from './config.ts'
 
@@ -10,6 +10,7 @@ const supervised = new Supervised(async (mode) => composed?.controlPlane.stop(mo
 const failpoint = armFailpoint(config.failpoint ?? undefined, {
   self: 'control-plane',
   kill: (victim) => supervised.kill(victim),
+  takeFile,
   onStep: traceSteps(log, config.logLevel),
 })
 const onNotice = (notice: Notice) => supervised.notice(notice)

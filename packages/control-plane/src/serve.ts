@@ -6,6 +6,7 @@ import type { Alerts } from './monitor/alerts.ts'
 import type { Monitor } from './monitor/monitor.ts'
 import type { AuditHeads } from './orchestration/audit-heads.ts'
 import type { Context } from './orchestration/context.ts'
+import { requireAtStart } from './orchestration/evidence.ts'
 import type { Lifecycle } from './orchestration/lifecycle-parts.ts'
 import type { NodeLease } from './orchestration/node-lease.ts'
 import { endAll } from './orchestration/shutdown.ts'
@@ -44,11 +45,12 @@ export class ControlPlane {
     const { context, lifecycle, monitor, heads, lease } = this.#parts
     lease.start()
     await patiently(() => heads.check())
-    await patiently(() => context.audit.require(record('server.start')))
+    await patiently(() => requireAtStart(context.audit, record('server.start')))
     await lifecycle.receipts.payOwed()
     await patiently(() => context.policies.refresh())
     context.policies.start()
-    await patiently(() => lifecycle.killswitch.reload())
+    await patiently(() => lifecycle.killswitch.restore())
+    await patiently(() => context.guardKeys.refresh())
     await patiently(() => lifecycle.reconciler.adopt())
     context.readiness.serve()
     this.#sweep.start()
@@ -75,12 +77,14 @@ export class ControlPlane {
     await this.#sweep
       .flushSeen()
       .catch((error: unknown) => context.log.warn('signs of life are not written', { error }))
-    await lifecycle.receipts.flush()
     await context.audit.flush(FLUSH_MS)
-    await heads.keep()
+    await lifecycle.receipts
+      .flush(() => heads.keep())
+      .catch((error: unknown) => context.log.warn('receipts are not written', { error }))
     context.dataPlane.close()
     context.doors.close()
     await lease.release()
+    context.killSpill.close()
     await context.store.close()
   }
 }

@@ -1,12 +1,14 @@
 import { RecorderClient } from '@airlock/audit'
 import { armFailpoint, traceSteps, type Failpoint } from '@airlock/contract'
-import { createLog, Supervised, systemClock } from '@airlock/std'
+import { createLog, NodeClock, Supervised, takeFile } from '@airlock/std'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, hostname, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { DataPlaneConfig } from './config.ts'
 import { createOciBackend } from './isolation/backends/oci/oci-backend.ts'
+import type { IsolationBackend } from './isolation/backend.ts'
+import { Probes } from './isolation/probe/probes.ts'
 import { DoorDirectories } from './sandboxes/door-directories.ts'
 import { NodeImageDesk } from './sandboxes/node-images.ts'
 import { PermitDesk } from './sandboxes/permit-desk.ts'
@@ -25,44 +27,51 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
   const failpoint: Failpoint = armFailpoint(config.failpoint ?? undefined, {
     self: 'data-plane',
     kill: (victim) => supervised.kill(victim),
+    takeFile,
     onStep: traceSteps(log, config.logLevel),
   })
+  const { stateDir, runtimeDir } = config
+  const clock = new NodeClock(config.publicDir)
   const backend = await createOciBackend({
-    stateDir: config.stateDir,
-    runtimeDir: config.runtimeDir,
+    stateDir,
+    runtimeDir,
     runtime: config.runtime,
     runsc: config.runsc,
     ...(config.cgroup === null ? {} : { cgroup: config.cgroup }),
+    diskReserveBytes: config.diskReserveBytes,
+    disks: config.allocatesDisks ? 'whole' : 'sparse',
     guestBundle: fileURLToPath(import.meta.resolve('@airlock/guest/bundle')),
     node: process.execPath,
     log,
     failpoint,
   })
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  const probes = new Probes({ backend, stateDir, runtimeDir, bootId, log })
   const sandboxes = new Sandboxes({
     backend,
+    probes,
     audit,
-    clock: systemClock,
+    clock,
     log,
     failpoint,
     bootId,
-    stateDir: config.stateDir,
-    runtimeDir: config.runtimeDir,
+    stateDir,
+    runtimeDir,
     capacity: config.capacity,
-    doors: new DoorDirectories({ dir: join(config.runtimeDir, 'doors'), uid: config.doorsUid, log }),
-    permits: new PermitDesk({ publicDir: config.publicDir, stateDir: config.stateDir, clock: systemClock }),
+    doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
+    permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })
   await sandboxes.adopt()
-  const machine = { memoryBytes: totalmem(), cpus: availableParallelism() }
-  const health = {
-    node: hostname(),
-    backend: backend.name,
-    bootId,
-    capacity: config.capacity,
-    pause: backend.capabilities.pause,
-    ...machine,
-  }
+  probes.prepare('standard', 'host')
+  const health = describe(backend, bootId, config.capacity)
   const images = new NodeImageDesk({ images: backend.images, sandboxes, log })
-  close = await listen({ sandboxes, images, health, socket: config.socket, socketUid: config.socketUid, log })
+  const { socket, socketUid } = config
+  const stopListening = await listen({ sandboxes, images, health, socket, socketUid, log })
+  close = async () => void (await Promise.all([stopListening(), probes.close()]))
   supervised.ready({ node: health.node, backend: backend.name, runtime: backend.runtime })
+}
+
+function describe({ name, capabilities }: IsolationBackend, bootId: string, capacity: number) {
+  const machine = { memoryBytes: totalmem(), cpus: availableParallelism() }
+  return { node: hostname(), backend: name, bootId, capacity, pause: capabilities.pause, ...machine }
 }

@@ -18,6 +18,10 @@ const dataPlaneConfig = z.strictObject({
   /** The group of version 2 that was delegated for sandboxes. */
   cgroup: z.string().nullable(),
   capacity: z.int(),
+  /** What stays free on the disk of the host; null is a share of it. */
+  diskReserveBytes: z.int().min(0).nullable(),
+  /** Whether the blocks of disks are set aside when they are made. */
+  allocatesDisks: z.boolean(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),
 })

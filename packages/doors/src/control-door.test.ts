@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AirlockError, type ControlCall, type Self } from '@airlock/contract'
-import { createLog } from '@airlock/std'
+import { createLog, deadline, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { controlDoor } from './control-door.ts'
 import type { Door } from './doors.ts'
@@ -148,6 +148,15 @@ describe('what does not pass', () => {
   })
 })
 
+it('lets go of whoever was refused, though they keep their half of the connection open', async () => {
+  const refused = await Promise.all(Array.from({ length: 16 }, async () => dial({ allowHalfOpen: true })))
+  for (const socket of refused) socket.resume().write('noise\r\n\r\n')
+  // Long before the door cuts off who is silent.
+  const passes = async () => ((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status === 200 ? true : undefined)
+  await waitFor(passes, { signal: deadline(5_000), everyMs: 200 })
+  for (const socket of refused) socket.destroy()
+})
+
 describe('the socket', () => {
   it('is for everybody who sees it', () => {
     expect(statSync(join(dir, 'airlock.sock')).mode & 0o777).toBe(0o666)
@@ -189,8 +198,8 @@ function quiet() {
   return createLog({ process: 'doors', level: 'silent', write: () => {} })
 }
 
-async function dial() {
-  const socket = connect(join(dir, 'airlock.sock'))
+async function dial(options: { readonly allowHalfOpen?: true } = {}) {
+  const socket = connect({ path: join(dir, 'airlock.sock'), ...options })
   socket.on('error', () => {})
   await new Promise<void>((resolve) => socket.once('connect', () => resolve()))
   return socket

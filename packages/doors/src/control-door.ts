@@ -3,11 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { AirlockError, CONTROL_SOCKET, type ControlCall, toAirlockError } from '@airlock/contract'
-import { type Log, newId } from '@airlock/std'
+import { endSoon, type Log, newId, TokenBucket } from '@airlock/std'
 import type { ControlPlaneClient } from './control-plane-client.ts'
 import type { OpenDoor } from './doors.ts'
 import { sendJson } from './http.ts'
-import { RateLimit } from './rate-limit.ts'
 
 interface ControlDoorOptions {
   readonly controlPlane: Pick<ControlPlaneClient, 'ask'>
@@ -27,7 +26,7 @@ const LIMITS = {
   headersTimeout: 5_000,
   requestTimeout: 5_000,
   keepAliveTimeout: 5_000,
-  connectionsCheckingInterval: 1_000,
+  connectionsCheckingInterval: 500,
   insecureHTTPParser: false,
   requireHostHeader: true,
 } as const
@@ -61,7 +60,7 @@ const ONCE = ['host', 'authorization', 'content-length']
 export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor {
   return async ({ sandbox, dir }) => {
     const path = join(dir, CONTROL_SOCKET)
-    const rates = { all: new RateLimit(RATE), renew: new RateLimit(RENEWAL_RATE) }
+    const rates = { all: new TokenBucket(RATE), renew: new TokenBucket(RENEWAL_RATE) }
     const refused = new WeakSet<Duplex>()
     const server = createServer(LIMITS, (request, response) => {
       const call = refused.has(request.socket) ? undefined : admit(request, response, rates)
@@ -80,7 +79,7 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
     }
     server.on('checkExpectation', refuseExpectation).on('checkContinue', refuseExpectation)
     server.on('clientError', (_error, socket) => {
-      if (refused.has(socket) || !socket.writable) socket.end()
+      if (refused.has(socket) || !socket.writable) endSoon(socket)
       else refuseMalformed(socket)
     })
     await bind(server, path)
@@ -91,19 +90,23 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
 const NOT_HERE = new AirlockError('invalid_request', 'The door takes no body.')
 
 type Asked = Pick<ControlCall, 'ask' | 'token'>
-type Rates = Readonly<Record<'all' | 'renew', RateLimit>>
+type Rates = Readonly<Record<'all' | 'renew', TokenBucket>>
 
 /** At once, before the next request of the connection is read. Undefined when it was refused. */
 function admit(request: IncomingMessage, response: ServerResponse, rates: Rates): Asked | undefined {
   try {
-    rates.all.take()
+    throwOnWait(rates.all.take())
     const asked = parse(request)
-    if (asked.ask === 'renew') rates.renew.take()
+    if (asked.ask === 'renew') throwOnWait(rates.renew.take())
     return asked
   } catch (thrown) {
     refuse(response, toAirlockError(thrown))
     return undefined
   }
+}
+
+function throwOnWait(seconds: number): void {
+  if (seconds > 0) throw new AirlockError('too_many_requests')
 }
 
 async function serve(response: ServerResponse, ask: () => Promise<unknown>): Promise<void> {
@@ -142,7 +145,8 @@ function refuse(response: ServerResponse, error: AirlockError): void {
 
 function refuseMalformed(socket: Duplex): void {
   const text = JSON.stringify(textOf(new AirlockError('invalid_request', 'The request is not valid HTTP.')))
-  socket.end(
+  endSoon(
+    socket,
     `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
   )
 }

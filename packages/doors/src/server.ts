@@ -13,15 +13,18 @@ interface ListenOptions {
 }
 
 const MAX_BODY = 4096
+/** The control plane alone comes. */
+const MAX_CONNECTIONS = 256
 
 /** Serves the control plane on a socket that nobody else can open: the first table of `contract/doors-api.ts`. */
 export async function listen({ doors, socket, socketUid, log }: ListenOptions): Promise<() => void> {
-  const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000 }, (request, response) => {
+  const server = createServer({ headersTimeout: 5_000, requestTimeout: 30_000 }, (request, response) => {
     answer(doors, request).then(
       (value) => sendJson(response, 200, value),
       (error: unknown) => refuse(response, error, log),
     )
   })
+  server.maxConnections = MAX_CONNECTIONS
   rmSync(socket, { force: true })
   // Born closed to everybody, so there is no moment in which another could connect.
   const before = process.umask(0o177)

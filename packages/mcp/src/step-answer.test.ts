@@ -53,6 +53,13 @@ describe('the answer to a step', () => {
     ])
   })
 
+  it('says that the time was up, after where the code was', () => {
+    const error = { name: 'Timeout', message: 'the step ran longer than 2000 ms', traceback: 'KeyboardInterrupt\n' }
+    expect(answer({ status: 'failed', error, cause: 'timeout' }, []).content).toEqual([
+      { type: 'text', text: 'KeyboardInterrupt\nTimeout: the step ran longer than 2000 ms' },
+    ])
+  })
+
   it('says that there was nothing to say', () => {
     expect(answer({}, []).content).toEqual([{ type: 'text', text: '[no output]' }])
   })

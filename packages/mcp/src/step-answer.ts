@@ -1,4 +1,4 @@
-import { BOUNDS, step, stepOutput, type Step, type StepOutput } from '@airlock/contract'
+import { BOUNDS, step, stepOutput, type Step, type StepError, type StepOutput } from '@airlock/contract'
 import type { ContentBlock } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { BoundedText } from './bounded-text.ts'
@@ -111,9 +111,16 @@ function readable(output: StepOutput): string | undefined {
 function notes(ended: Step, cutOutputs: number): readonly ContentBlock[] {
   const { error } = ended
   return [
-    ...(error ? [text(BoundedText.of(error.traceback || `${error.name}: ${error.message}`).text())] : []),
+    ...(error ? [text(BoundedText.of(describe(error)).text())] : []),
     ...(ended.restarted ? [text('[The interpreter was started anew: what it remembered is gone.]')] : []),
     ...(ended.truncated ? [text('[Output past the limit was dropped.]')] : []),
     ...(cutOutputs > 0 ? [text(`[${cutOutputs} rich outputs were too large or too many to show.]`)] : []),
   ]
+}
+
+/** Where code was when its time was up does not say that it was. */
+function describe({ name, message, traceback }: StepError): string {
+  const said = `${name}: ${message}`
+  if (traceback === '') return said
+  return name === 'Timeout' ? `${traceback.trimEnd()}\n${said}` : traceback
 }

@@ -3,7 +3,7 @@ import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonical } from '@airlock/audit'
 import { AirlockError, type SignedHead } from '@airlock/contract'
-import { isCode, type Segment, segmentAt } from './segments.ts'
+import { isCode, type Segment, segmentAt, syncDir } from './segments.ts'
 
 /** A segment as we need it. */
 export interface SegmentFile {
@@ -176,16 +176,6 @@ export class ChainFile {
 
 function writeAll(handle: SegmentFile, bytes: Buffer, at: number): void {
   for (let done = 0; done < bytes.length;) done += handle.write(bytes, done, at + done)
-}
-
-/** A new name is durable only when its directory is. */
-async function syncDir(dir: string): Promise<void> {
-  const handle = await open(dir, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 function throwUnavailable(cause: unknown): never {

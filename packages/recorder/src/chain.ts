@@ -1,7 +1,8 @@
-import { canonical, type ChainPosition, GENESIS, redactRecord, signHead } from '@airlock/audit'
+import { canonical, type ChainPosition, GENESIS, redactRecord, signBroken, signHead } from '@airlock/audit'
 import {
   AirlockError,
   type AuditRecord,
+  type BrokenHead,
   type Failpoint,
   newRecord,
   type NewRecord,
@@ -11,10 +12,12 @@ import { type Clock, type Log, newId } from '@airlock/std'
 import type { z } from 'zod'
 import { ChainFile, type OpenFile } from './chain-file.ts'
 import type { RecorderKeys } from './keys.ts'
-import { type ChainTail, KNOWN_RIDS, type Recovered, verifyTail } from './recover.ts'
+import { cutDoubtful, KNOWN_RIDS, type Recovered } from './recover.ts'
 import { Growth } from './growth.ts'
+import { Jumps } from './jumps.ts'
 import type { Segment } from './segments.ts'
 import { sealRecord } from './stored-line.ts'
+import { type ChainTail, type Doubtful, verifyTail } from './tail.ts'
 import { Tally } from './tally.ts'
 
 const MAX_BATCH = 1024
@@ -30,6 +33,8 @@ export interface ChainOptions {
   readonly tenant: string
   readonly keys: RecorderKeys
   readonly clock: Clock
+  /** Milliseconds that went by, whatever is done to the clock. */
+  readonly elapsed?: () => number
   readonly log: Log
   readonly failpoint: Failpoint
   /** What an earlier life left; a new chain without it. */
@@ -91,8 +96,8 @@ interface Unsynced {
  */
 export class Chain {
   readonly #options: ChainOptions
-  readonly #file: ChainFile
-  readonly #rids: Set<string>
+  #file: ChainFile
+  #rids: Set<string>
   readonly #pending = new Map<string, Promise<void>>()
   #queue: Waiting[] = []
   /** Our own records, which nobody waits for: they go first, as soon as something can be written. */
@@ -104,6 +109,7 @@ export class Chain {
   #unsynced: Unsynced[] = []
   #company: NodeJS.Timeout | undefined
   #broken: string | undefined
+  #doubtful: Doubtful | undefined
   #isHeadDue = false
   #isSealDue = false
   /** Said once, until it works again. */
@@ -115,6 +121,7 @@ export class Chain {
   /** Of the segment that is written to. */
   #tally: Tally
   readonly growth: Growth
+  readonly #jumps: Jumps
 
   constructor(options: ChainOptions) {
     const { recovered } = options
@@ -125,13 +132,56 @@ export class Chain {
     this.#durable = { position, ts, unsigned }
     this.#written = this.#durable
     this.#broken = recovered?.broken
+    this.#doubtful = recovered?.doubtful
     this.#tally = recovered?.tally ?? new Tally()
     this.growth = new Growth(options.clock)
+    this.#jumps = new Jumps(options.clock, options.elapsed ?? (() => options.clock.now()), ts)
     this.#armTimer()
   }
 
   get broken(): string | undefined {
     return this.#broken
+  }
+
+  /** Goes on with what its files hold now. Precondition: it is broken, so nothing is being written. */
+  async resume(recovered: Recovered): Promise<void> {
+    await this.#running
+    await this.#file.close()
+    const { position, ts, unsigned } = recovered
+    this.#file = new ChainFile(this.#options.dir, { ...this.#options, ...recovered.end })
+    this.#rids = new Set(recovered.rids)
+    this.#durable = { position, ts, unsigned }
+    this.#written = this.#durable
+    this.#tally = recovered.tally
+    this.#broken = recovered.broken
+    this.#doubtful = recovered.doubtful
+    this.#start()
+  }
+
+  /** Its end waits for `trustEnd` or `distrust`. */
+  get isDoubtful(): boolean {
+    return this.#doubtful !== undefined
+  }
+
+  /** Whether a record with this id is in it, as far as that is remembered. */
+  has(rid: string): boolean {
+    return this.#rids.has(rid)
+  }
+
+  /** Nothing is written to it any more: it is not what somebody else knows of it. */
+  distrust(reason: string): void {
+    this.#broken ??= reason
+  }
+
+  /** What follows the last good record was acknowledged to nobody: it is cut off, and the chain goes on. */
+  async trustEnd(): Promise<void> {
+    const doubtful = this.#doubtful
+    if (!doubtful || this.#broken !== undefined) return
+    const { dir, tenant } = this.#options
+    const { bytes } = await cutDoubtful(dir, doubtful)
+    this.#doubtful = undefined
+    const payload = { tornBytes: bytes, saved: true, after: this.#durable.position.seq }
+    this.owe({ tenant, actor: 'system', point: 'recorder.recover', status: 'done', payload })
   }
 
   /** What is acknowledged now: a reader reads this much and no further. */
@@ -180,11 +230,23 @@ export class Chain {
     await this.append({ rid: newId('rec'), process: 'recorder', record: newRecord.parse(record) })
   }
 
-  signHead(position: ChainPosition = this.#durable.position): SignedHead {
-    if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
+  signHead(position: ChainPosition & { readonly end?: true } = this.#durable.position): SignedHead {
+    this.#assertWhole()
     const { tenant, keys, clock } = this.#options
-    const ts = new Date(Math.max(this.#written.ts, clock.now())).toISOString()
+    const ts = new Date(clock.now()).toISOString()
     return signHead(keys.signing, { tenant, ts, ...position })
+  }
+
+  /** Precondition: it is broken. */
+  signBroken(): BrokenHead {
+    const { tenant, keys, clock } = this.#options
+    const broken = { reason: this.#broken ?? '' }
+    return signBroken(keys.signing, {
+      tenant,
+      ...this.#durable.position,
+      ts: new Date(clock.now()).toISOString(),
+      broken,
+    })
   }
 
   /** Writes what waits, signs a last head. */
@@ -233,7 +295,7 @@ export class Chain {
   }
 
   async #write(batch: readonly Waiting[]): Promise<void> {
-    if (this.#broken !== undefined) throw new AirlockError('evidence_broken', `The chain is broken: ${this.#broken}.`)
+    this.#assertWhole()
     const owed = this.#owed.length
     this.#isHeadDue &&= this.#written.unsigned + owed + batch.length > 0
     const isIdle = owed + batch.length === 0 && !this.#isHeadDue
@@ -317,12 +379,20 @@ export class Chain {
 
   #break(reason: string): never {
     this.#broken = reason
-    throw new AirlockError('evidence_broken', `The chain is broken: ${reason}.`)
+    throw brokenError(this.#options.tenant, reason)
+  }
+
+  /** Closed: nothing is signed or written while what stands at the end is not known to be evidence. */
+  #assertWhole(): void {
+    const { tenant } = this.#options
+    if (this.#broken !== undefined) throw brokenError(tenant, this.#broken)
+    if (this.#doubtful)
+      throw new AirlockError('evidence_unavailable', `The end of the chain of ${tenant} is being checked.`)
   }
 
   #draft(entries: readonly (Entry & { readonly at?: number })[]): Draft {
     const draft: Draft = { ...cursorOf(this.#written), head: undefined, lines: [], records: [] }
-    for (const entry of entries) {
+    for (const entry of [...this.#draftJump(entries.length), ...entries]) {
       this.#draftRecord(draft, entry)
       if (draft.unsigned >= HEAD_RECORDS) this.#draftHead(draft)
     }
@@ -330,12 +400,22 @@ export class Chain {
     return draft
   }
 
+  /** Each edge of a jump of the clock, before the first record behind it. */
+  #draftJump(waiting: number): readonly Entry[] {
+    const jump = waiting > 0 ? this.#jumps.look() : undefined
+    if (!jump) return []
+    const [from, to] = [jump.from, jump.to].map((at) => new Date(at).toISOString())
+    const payload = { from, to, byMs: Math.round(jump.to - jump.from) }
+    const record = { tenant: this.#options.tenant, actor: 'system', point: 'recorder.clock', status: 'done', payload }
+    return [{ rid: newId('rec'), process: 'recorder', record: newRecord.parse(record) }]
+  }
+
   #draftRecord(draft: Draft, entry: Entry & { readonly at?: number }): void {
     const now = this.#options.clock.now()
     const isLate = entry.at !== undefined && now - entry.at > HEAD_MS
     const happenedAt = isLate ? new Date(entry.at).toISOString() : entry.record.happenedAt
-    // A clock that went back does not take the chain with it.
-    draft.ts = Math.max(draft.ts, now)
+    // What the clock says. The order of records is that of their numbers.
+    draft.ts = now
     const unsealed = {
       ...redactRecord(entry.record),
       ...(happenedAt === undefined ? {} : { happenedAt }),
@@ -374,7 +454,8 @@ export class Chain {
   }
 
   #armTimer(): void {
-    if (this.#timer || this.#broken !== undefined || this.#written.unsigned + this.#owed.length === 0) return
+    if (this.#timer || this.#broken !== undefined || this.#doubtful || this.#written.unsigned + this.#owed.length === 0)
+      return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       this.#isHeadDue = true
@@ -385,4 +466,8 @@ export class Chain {
 
 function cursorOf({ position, ts, unsigned }: Cursor): Cursor {
   return { position, ts, unsigned }
+}
+
+function brokenError(tenant: string, reason: string): AirlockError {
+  return new AirlockError('evidence_broken', `The evidence of ${tenant} is broken: ${reason}.`)
 }

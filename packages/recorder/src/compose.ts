@@ -26,7 +26,14 @@ export async function compose(
   chmodSync(publicKey, 0o644)
 
   const { retention } = config
-  const recorder = new Recorder({ ...host, chainsDir, keys, retention, clock: systemClock })
+  const recorder = new Recorder({
+    ...host,
+    chainsDir,
+    keys,
+    retention,
+    clock: systemClock,
+    elapsed: () => performance.now(),
+  })
   const { promise: ready, resolve: open } = Promise.withResolvers<void>()
   const servers = await Promise.all(
     config.sockets.map((socket) => RecorderServer.listen({ ...socket, recorder, ready, log: host.log })),

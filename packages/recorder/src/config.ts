@@ -13,7 +13,11 @@ const recorderConfig = z.strictObject({
       uid: z.int().nullable(),
     }),
   ),
-  retention: z.strictObject({ days: z.number().positive(), maxBytes: z.int().positive() }),
+  retention: z.strictObject({
+    days: z.number().positive(),
+    maxBytes: z.int().positive(),
+    minAgeHours: z.number().min(0),
+  }),
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),

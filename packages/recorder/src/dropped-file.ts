@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { canonical, isSignedBy } from '@airlock/audit'
 import { AirlockError, droppedHead } from '@airlock/contract'
 import { z } from 'zod'
-import type { ChainPlace } from './recover.ts'
-import { isCode, readExactly } from './segments.ts'
+import type { ChainPlace } from './tail.ts'
+import { isCode, readExactly, syncDir } from './segments.ts'
 
 const SLOT_BYTES = 4096
 const SLOTS = 2
@@ -61,6 +61,7 @@ export class DroppedFile {
     } finally {
       await handle.close()
     }
+    await syncDir(this.#place.dir)
   }
 
   /** Durable when it resolves. */

@@ -8,8 +8,8 @@ import { exportLine } from './stored-line.ts'
 
 /**
  * Everything acknowledged when it began, as others may see it, and a head signed for it. The lines are verified on the
- * way: a chain that does not verify is still given away whole, but no head vouches for it and the end is an error. Where
- * retention dropped the beginning, the signed statement of that comes first.
+ * way: one with damage in the middle is still given away whole, but no head vouches for it and the end is an error. One
+ * that is broken at its end is given away up to there, and ends with the signed statement of that. Where retention dropped the beginning, the signed statement of that comes first.
  */
 export async function* exportChain(chain: Chain, archive: Archive): AsyncGenerator<string> {
   const { snapshot } = chain
@@ -27,7 +27,7 @@ export async function* exportChain(chain: Chain, archive: Archive): AsyncGenerat
     })
   }
   if (broken) throw new AirlockError('evidence_broken', `Record ${broken.brokenAt} does not verify: ${broken.reason}.`)
-  yield canonical(chain.signHead(snapshot.position))
+  yield canonical(chain.broken === undefined ? chain.signHead({ ...snapshot.position, end: true }) : chain.signBroken())
 }
 
 async function* linesOf(archive: Archive, snapshot: Chain['snapshot']): AsyncGenerator<string> {

@@ -6,8 +6,8 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 export interface RecorderKeys {
   /** Ed25519, signs heads. */
@@ -35,9 +35,19 @@ export function openKeys(dir: string): RecorderKeys {
   return { signing, public: publicKey, publicPem, mac }
 }
 
-/** A crash leaves the whole key or none. */
+/** A crash leaves the whole key or none. What is signed with it must not outlive it, so it is on disk first, with its name. */
 function createWhole(path: string, content: Buffer | string): void {
   const fresh = `${path}.new`
   writeFileSync(fresh, content, { mode: 0o600, flush: true })
   renameSync(fresh, path)
+  for (const dir of [dirname(path), dirname(dirname(path))]) syncDirNow(dir)
+}
+
+function syncDirNow(dir: string): void {
+  const fd = openSync(dir, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
 }

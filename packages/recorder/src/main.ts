@@ -1,5 +1,5 @@
 import { armFailpoint, traceSteps } from '@airlock/contract'
-import { createLog, Supervised } from '@airlock/std'
+import { createLog, Supervised, takeFile } from '@airlock/std'
 import { compose } from './compose.ts'
 import { readConfig } from './config.ts'
 
@@ -9,6 +9,7 @@ const supervised = new Supervised(async () => running.stop())
 const failpoint = armFailpoint(config.failpoint ?? undefined, {
   self: 'recorder',
   kill: (victim) => supervised.kill(victim),
+  takeFile,
   onStep: traceSteps(log, config.logLevel),
 })
 const running = await compose(config, { log, failpoint })

@@ -26,10 +26,10 @@ export async function queryChain(
   const page = new Page(asked)
   for await (const shelf of of.archive.shelves(of.chain, 'newest')) {
     if (shelf.segment.firstSeq >= asked.before) continue
-    if (isBefore(shelf.tally.range?.lastTs, asked.filter.since)) break
+    if (isBefore(shelf.tally.range?.lastTs, asked.filter.since)) continue
     if (shelf.isSealed && !shelf.tally.mayMatch(asked.filter)) continue
     const next = await fill(page, shelf)
-    if (next !== 'more') return { records: page.records, nextCursor: next === 'full' ? page.cursor : null }
+    if (next === 'full') return { records: page.records, nextCursor: page.cursor }
   }
   return { records: page.records, nextCursor: null }
 }
@@ -48,11 +48,13 @@ export function toAsked(query: AuditQuery): Asked {
   return { filter, limit, before: cursor === undefined ? Infinity : Number(cursor) }
 }
 
-async function fill(page: Page, { segment, size }: Shelf): Promise<'more' | 'full' | 'end'> {
+async function fill(page: Page, { segment, size, tally }: Shelf): Promise<'more' | 'full'> {
   try {
     for await (const line of readBackward(segment.path, size)) {
       const next = page.add(line)
-      if (next !== 'more') return next
+      if (next === 'full') return next
+      // Whatever is before it in this segment is too old as well. Not so in an older one, if the clock was ahead then.
+      if (next === 'too old' && tally.isOrdered) return 'more'
     }
   } catch (error) {
     // Dropped while it was read: what is older is gone too.
@@ -77,13 +79,17 @@ class Page {
     return String(this.#last)
   }
 
-  /** `full`: the line is left for the next page. `end`: no line that is older can match. */
-  add(line: string): 'more' | 'full' | 'end' {
+  /** `full`: the line is left for the next page. */
+  add(line: string): 'more' | 'full' | 'too old' {
     const { filter, limit, before } = this.#asked
     const record = recordOf(line)
     if (!record || record.seq >= before) return 'more'
-    if (isBefore(record.ts, filter.since)) return 'end'
     if (this.records.length === limit || this.#scanned === MAX_SCANNED) return 'full'
+    if (isBefore(record.ts, filter.since)) {
+      this.#scanned += 1
+      this.#last = record.seq
+      return 'too old'
+    }
     if (matches(record, filter)) {
       if (this.#bytes > 0 && this.#bytes + line.length > MAX_PAGE_BYTES) return 'full'
       this.#bytes += line.length

@@ -227,15 +227,81 @@ describe('a recorder that dies', () => {
     writeFileSync(file, readFileSync(file, 'utf8').replace('"n":1', '"n":2'))
     await recorder.start()
     await expect(client.require(aRecord(2))).rejects.toMatchObject({
-      code: 'evidence_unavailable',
-      cause: { code: 'evidence_broken' },
+      code: 'evidence_broken',
+      hint: expect.stringContaining('airlock audit quarantine'),
     })
     await client.require(aRecord(2, 'other'))
-    expect(await allRecords(client)).toHaveLength(1)
+    // What reduces waits in the spill, and nobody waits for it.
+    client.note(aRecord(3))
+    await client.flush(10_000)
+    expect(await allRecords(client)).toHaveLength(0)
     await expect(client.head('default')).rejects.toMatchObject({ code: 'evidence_broken' })
-    await expect(exportOf(client)).rejects.toMatchObject({ code: 'evidence_broken' })
+    expect(await verifyExport(await exportOf(client), recorder)).toMatchObject({ ok: false, brokenAt: 1 })
     expect(recorder.stderr).toContain('a chain does not verify')
     expect((await allRecords(client, 'system')).at(-1)?.payload).toEqual({ chains: 3, broken: ['default'] })
+  })
+})
+
+describe.concurrent('a recorder whose host lost its power', () => {
+  const broken = async (recorder: RecorderProcess, client: RecorderClient) => {
+    await client.require(aRecord(1))
+    await client.require(aRecord(2))
+    await recorder.kill()
+    const file = join(recorder.chainDir('default'), '000000000001.ndjson')
+    const lines = readFileSync(file, 'utf8').split('\n')
+    const at = lines.findIndex((line) => line.includes('"n":2'))
+    writeFileSync(file, `${lines.slice(0, at).join('\n')}\n${'\0'.repeat(4096)}\n`)
+    rmSync(join(recorder.chainDir('default'), 'head.json'), { force: true })
+    await recorder.start()
+  }
+
+  it('cuts off what was never acknowledged, and says so in the chain', async () => {
+    await using recorder = await RecorderProcess.start()
+    const client = recorder.client()
+    await client.require(aRecord(0))
+    const { head } = await client.head('default')
+    await broken(recorder, client)
+    await expect(client.require(aRecord(3))).rejects.toMatchObject({ code: 'evidence_unavailable' })
+    expect(await client.settle('default', head)).toMatchObject({ state: 'good', reason: null })
+    await client.require(aRecord(3))
+    expect((await allRecords(client)).map(({ point, payload }) => [point, payload])).toEqual([
+      ['command.run', { n: 0 }],
+      ['command.run', { n: 1 }],
+      ['recorder.recover', { tornBytes: 4097, saved: true, after: 2 }],
+      ['command.run', { n: 3 }],
+    ])
+    expect(await verifyExport(await exportOf(client), { publicKey: recorder.publicKey, head })).toMatchObject({
+      ok: true,
+    })
+  })
+
+  it('cuts off nothing when the store has a head of what is missing', async () => {
+    await using recorder = await RecorderProcess.start()
+    const client = recorder.client()
+    await client.require(aRecord(0))
+    const { head } = await client.head('default')
+    await broken(recorder, client)
+    const missing = { ...head, seq: 3 }
+    expect(await client.settle('default', missing)).toMatchObject({ state: 'broken' })
+    expect(await client.settle('default', head)).toMatchObject({ state: 'broken' })
+    await expect(client.require(aRecord(3))).rejects.toMatchObject({ code: 'evidence_broken' })
+  })
+
+  it('cuts off nothing when a spill knows that something of it was acknowledged', async () => {
+    await using recorder = await RecorderProcess.start()
+    const client = recorder.client()
+    client.note(aRecord(0))
+    await client.flush(10_000)
+    await broken(recorder, client)
+    client.close()
+    const spill = join(recorder.home, 'spill/control-plane/notes.ndjson')
+    const [note = ''] = readFileSync(spill, 'utf8').split('\n')
+    const rid = `rec_${'0'.repeat(26)}`
+    writeFileSync(spill, `${JSON.stringify({ ...JSON.parse(note), rid })}\n${JSON.stringify({ done: rid })}\n`)
+    expect(await recorder.client().settle('default', null)).toMatchObject({
+      state: 'broken',
+      reason: `it lacks ${rid}, which was acknowledged`,
+    })
   })
 })
 

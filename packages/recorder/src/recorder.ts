@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EventReader, type Followed, GENESIS, type RecordPage } from '@airlock/audit'
+import { type EventReader, type Followed, GENESIS, type RecordPage, type Settled } from '@airlock/audit'
 import {
   type AgentSummary,
   AirlockError,
@@ -9,23 +9,30 @@ import {
   type AuditStats,
   type Failpoint,
   id,
+  type QuarantinedHead,
   type SignedHead,
+  toAirlockError,
 } from '@airlock/contract'
 import type { Clock, Log } from '@airlock/std'
 import { Archive } from './archive.ts'
 import { Chain, type Entry } from './chain.ts'
 import { exportChain } from './export.ts'
+import { Floods } from './floods.ts'
 import { followChain, pageChain } from './follow.ts'
 import type { RecorderKeys } from './keys.ts'
 import { queryChain, toAsked } from './query.ts'
 import { recoverChain, type Recovered } from './recover.ts'
 import { Retention, type RetentionRules } from './retention.ts'
+import { contradiction, type Known } from './contradiction.ts'
+import { quarantine } from './quarantine.ts'
+import { steadyClock } from './jumps.ts'
 import { measure } from './stats.ts'
 import { summarize } from './summary.ts'
 import { Tally } from './tally.ts'
 import { Upkeep } from './upkeep.ts'
 
 const MAX_CHAINS = 10_000
+const RECORD_BYTES = 600
 /** Where our own doings are recorded. */
 const SYSTEM = 'system'
 
@@ -33,6 +40,7 @@ export interface RecorderOptions {
   readonly chainsDir: string
   readonly keys: RecorderKeys
   readonly clock: Clock
+  readonly elapsed?: () => number
   readonly log: Log
   readonly failpoint: Failpoint
   readonly retention: RetentionRules
@@ -48,13 +56,18 @@ interface Kept {
 /** All chains, one per tenant. The only writer of evidence. */
 export class Recorder {
   readonly #options: RecorderOptions
+  readonly #quarantines = new Set<string>()
+  readonly #floods: Floods
   readonly #upkeep: Upkeep
   readonly #chains = new Map<string, Kept>()
   readonly #opening = new Map<string, Promise<Kept>>()
 
   constructor(options: RecorderOptions) {
     this.#options = options
-    this.#upkeep = new Upkeep({ ...options, retention: new Retention({ ...options, rules: options.retention }) })
+    const { retention: rules, log, elapsed = () => options.clock.now() } = options
+    const retention = new Retention({ rules, log, clock: steadyClock(options.clock, elapsed) })
+    this.#floods = new Floods(options.clock)
+    this.#upkeep = new Upkeep({ ...options, retention, floods: this.#floods })
   }
 
   /** Recovers every chain. One that does not verify is served, but never appended to. */
@@ -70,6 +83,8 @@ export class Recorder {
 
   /** Resolves when the record is durable. Precondition: the tenant's name is valid. */
   async append(entry: Entry): Promise<void> {
+    this.#floods.assertRoom(entry)
+    this.#floods.add(entry, sizeOf(entry))
     const known = this.#chains.get(entry.record.tenant)
     await (known ?? (await this.#kept(entry.record.tenant))).chain.append(entry)
   }
@@ -104,6 +119,54 @@ export class Recorder {
   async *export(tenant: string): AsyncGenerator<string> {
     const { chain, archive } = await this.#kept(tenant)
     yield* exportChain(chain, archive)
+  }
+
+  /** Whether a chain is what others know of it. Decides what becomes of an end that is in doubt; a chain that fails is only read. */
+  async settle(tenant: string, known: Known): Promise<Settled> {
+    const kept = await this.#kept(tenant)
+    const { chain } = kept
+    const { publicPem: publicKey } = this.#options.keys
+    try {
+      if (chain.broken === undefined) {
+        const reason = await contradiction(kept, known)
+        if (reason === undefined) await chain.trustEnd()
+        else {
+          chain.distrust(reason)
+          this.#options.log.error('a chain is not what was signed', { tenant, reason })
+        }
+      }
+      return { state: chain.broken === undefined ? 'good' : 'broken', reason: chain.broken ?? null, publicKey }
+    } catch (error) {
+      // A disk that is full, or fails: asked again later. Nothing is granted meanwhile.
+      this.#options.log.warn('the end of a chain could not be settled', { tenant, error })
+      return { state: 'waiting', reason: toAirlockError(error).message, publicKey }
+    }
+  }
+
+  /** Sets aside what does not verify, says so in the chain, signed, and lets it go on. One at a time. */
+  async quarantine(
+    tenant: string,
+    asked: { readonly by: string; readonly head: SignedHead | null },
+  ): Promise<QuarantinedHead> {
+    const { chain, archive } = await this.#kept(tenant)
+    const reason = chain.broken
+    if (reason === undefined || this.#quarantines.has(tenant))
+      throw new AirlockError('invalid_request', `The evidence of ${tenant} verifies: there is nothing to set aside.`)
+    const { clock, log } = this.#options
+    this.#quarantines.add(tenant)
+    try {
+      const ts = new Date(clock.now()).toISOString()
+      const { by, head } = asked
+      const of = { reason, by, ts, known: head?.seq ?? 0, start: archive.start }
+      const statement = await quarantine(archive.place, of)
+      await chain.resume(await recoverChain(archive.place))
+      log.warn('broken evidence was set aside', { tenant, ...statement.quarantined, after: statement.seq })
+      const payload = { after: statement.seq, ...statement.quarantined }
+      await chain.appendOwn({ tenant, actor: by, point: 'audit.quarantine', status: 'done', payload })
+      return statement
+    } finally {
+      this.#quarantines.delete(tenant)
+    }
   }
 
   async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
@@ -159,10 +222,15 @@ export class Recorder {
   }
 }
 
+/** About what a record takes: what everybody's has, and what this one says. */
+function sizeOf({ record }: Entry): number {
+  return RECORD_BYTES + JSON.stringify(record.payload).length
+}
+
 /** Closed: a chain that cannot even be read is not appended to, and does not keep the others from being served. */
 function asBroken(error: unknown): Recovered {
   const broken = `it cannot be read: ${String(error)}`
-  const nothing = { end: undefined, torn: undefined, rids: [], tally: new Tally() }
+  const nothing = { end: undefined, torn: undefined, doubtful: undefined, rids: [], tally: new Tally() }
   return { position: { seq: 0, hash: GENESIS }, ts: 0, unsigned: 0, broken, ...nothing }
 }
 

@@ -1,37 +1,18 @@
-import { timingSafeEqual } from 'node:crypto'
-import { open, readFile, unlink, writeFile } from 'node:fs/promises'
+import { open, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { canonical, type ChainPosition, ChainVerifier, GENESIS, isSignedBy, macOf } from '@airlock/audit'
-import { type SignedHead, signedHead } from '@airlock/contract'
-import type { RecorderKeys } from './keys.ts'
-import { endOfLines, isCode, listSegments, readBackward, readExactly, type Segment } from './segments.ts'
+import { GENESIS } from '@airlock/audit'
+import { endOfLines, listSegments, readBackward, readExactly, type Segment, syncDir } from './segments.ts'
 import { tallySegment } from './segment-index.ts'
-import { exportLine, parseStored } from './stored-line.ts'
+import { type ChainPlace, type ChainTail, type Doubtful, findGood, verifyTail } from './tail.ts'
 import { Tally } from './tally.ts'
 
 /** How many records back a `rid` that is sent again is recognised. */
 export const KNOWN_RIDS = 16 * 1024
 
-export interface ChainPlace {
-  readonly dir: string
-  readonly tenant: string
-  readonly keys: RecorderKeys
-}
-
-/** The end of a chain as it was found. */
-export interface ChainTail {
-  readonly position: ChainPosition
-  /** Epoch milliseconds: nothing that follows may be older. */
-  readonly ts: number
-  /** Records after the last signed head. */
-  readonly unsigned: number
-  readonly end: { readonly segment: Segment; readonly size: number } | undefined
-  /** Why nothing may be appended. */
-  readonly broken: string | undefined
-}
-
 export interface Recovered extends ChainTail {
   readonly torn: { readonly bytes: number; readonly saved: boolean } | undefined
+  /** What stands behind `end`. Nothing is appended before somebody who knows what was acknowledged has decided. */
+  readonly doubtful: Doubtful | undefined
   /** Of the segment at the end. */
   readonly tally: Tally
   /** Of the newest records, oldest first. */
@@ -39,72 +20,59 @@ export interface Recovered extends ChainTail {
 }
 
 /**
- * Opens a chain after whatever happened. A last line without its end was never acknowledged: it is cut off and kept
- * beside. Everything after the last signed head must have its hash, link and mac. Fails closed: a chain that does not
- * verify is `broken`, and only read from then on.
+ * Opens a chain after whatever happened, and syncs what it found: the process that wrote it may have died before it could,
+ * and whoever sends such a record again is told at once that it is durable. A last line without its end was never
+ * acknowledged: it is cut off and kept beside. Everything after the last signed head must have its hash, link and mac.
+ * Fails closed: a chain that does not verify is `broken`, or its end is `doubtful`. It is read up to there, and only read.
  */
 export async function recoverChain(place: ChainPlace): Promise<Recovered> {
   const { torn, end } = await cutTornLine(await listSegments(place.dir))
-  const tail = await verifyTail(place, end)
-  const tally = end ? await tallySegment(end.segment, end.size) : new Tally()
-  return { ...tail, torn, tally, rids: await readRids(place.dir, end) }
+  if (end) await syncFound(place.dir, end.segment)
+  const tail = await verifyTail(place, end).catch(cannotRead)
+  const good = tail.broken === undefined ? { ...tail, doubtful: undefined } : await salvage(place, tail.broken)
+  const tally = good.end ? await tallySegment(good.end.segment, good.end.size) : new Tally()
+  return { ...good, torn, tally, rids: await readRids(place.dir, good.end) }
 }
 
-/** Verifies from the last signed head to `end`, and that the chain has not lost what `head.json` vouches for. */
-export async function verifyTail(place: ChainPlace, end: ChainTail['end']): Promise<ChainTail> {
-  const latest = await readLatestHead(place)
-  const empty = { position: { seq: 0, hash: GENESIS }, ts: 0, unsigned: 0, end, broken: undefined }
-  if (latest === 'broken') return { ...empty, broken: 'head.json does not verify' }
-  if (!end) return { ...empty, broken: latest && latest.seq > 0 ? 'the chain is gone' : undefined }
-  const { head, lines } = await linesSinceHead(end)
-  if (!head || !isSignedBy(head, place.keys.public) || head.tenant !== place.tenant)
-    return { ...empty, broken: 'the last head does not verify' }
-  if (latest && (latest.seq > head.seq || (latest.seq === head.seq && latest.hash !== head.hash)))
-    return { ...empty, broken: `the chain is truncated: head.json is at ${latest.seq}` }
-  return { ...followTail(place, head, lines), end }
+/** A line that is longer than any of ours, or a disk that does not answer. */
+function cannotRead(error: unknown): ChainTail {
+  const position = { seq: 0, hash: GENESIS }
+  return { position, ts: 0, unsigned: 0, end: undefined, broken: `it cannot be read: ${String(error)}` }
 }
 
-function followTail(place: ChainPlace, head: SignedHead, lines: readonly string[]): Omit<ChainTail, 'end'> {
-  const verifier = new ChainVerifier(place.keys.public, { from: head })
-  let ts = Date.parse(head.ts)
-  let unsigned = 0
-  let broken: string | undefined
-  for (const line of [canonical(head), ...lines]) {
-    const stored = parseStored(line)
-    broken = verifier.push(exportLine(line))?.reason
-    if (stored?.type === 'record') {
-      if (!isSame(macOf(place.keys.mac, stored.record.hash), stored.mac)) broken ??= 'a mac does not verify'
-      ts = Math.max(ts, Date.parse(stored.record.ts))
-      unsigned += 1
-    }
-    if (broken !== undefined) break
-  }
-  const at = verifier.position
-  return { position: at, ts, unsigned, broken: broken && `${broken}, near record ${at.seq + 1}` }
+async function salvage(place: ChainPlace, broken: string): Promise<ChainTail & Pick<Recovered, 'doubtful'>> {
+  const good = await findGood(place, await listSegments(place.dir))
+  return { ...good, broken: good.doubtful ? undefined : broken }
 }
 
-function isSame(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
-}
-
-/** The last signed head and all after it, oldest first. Bounded by the size of a segment, which begins with a head. */
-async function linesSinceHead(end: NonNullable<ChainTail['end']>): Promise<{ head?: SignedHead; lines: string[] }> {
-  const lines: string[] = []
-  for await (const line of readBackward(end.segment.path, end.size)) {
-    const stored = parseStored(line)
-    if (stored?.type === 'head') return { head: stored.head, lines: lines.toReversed() }
-    lines.push(line)
-  }
-  return { lines: lines.toReversed() }
-}
-
-async function readLatestHead({ dir, tenant, keys }: ChainPlace): Promise<SignedHead | 'broken' | undefined> {
+/** Cuts off what is doubtful, and keeps it beside. Throws when it cannot be kept, and cuts nothing then. */
+export async function cutDoubtful(dir: string, { segment, from }: Doubtful): Promise<{ readonly bytes: number }> {
+  const aside = `${segment.path}.${from}.torn`
+  const file = await open(segment.path, 'r+')
   try {
-    const head = signedHead.parse(JSON.parse(await readFile(join(dir, 'head.json'), 'utf8')))
-    return head.tenant === tenant && isSignedBy(head, keys.public) ? head : 'broken'
-  } catch (error) {
-    return isCode(error, 'ENOENT') ? undefined : 'broken'
+    const { size } = await file.stat()
+    if (from === 0) await rename(segment.path, aside)
+    else {
+      await writeFile(aside, await readExactly(file, from, size - from), { mode: 0o600, flush: true })
+      await file.truncate(from)
+      await file.datasync()
+    }
+    await syncDir(dir)
+    return { bytes: size - from }
+  } finally {
+    await file.close()
   }
+}
+
+async function syncFound(dir: string, { path }: Segment): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.datasync()
+  } finally {
+    await file.close()
+  }
+  await syncDir(dir)
+  await syncDir(join(dir, '..'))
 }
 
 /** Drops a segment whose very first line is torn: it was being made. */

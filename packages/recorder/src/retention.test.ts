@@ -1,11 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { verifyExport } from '@airlock/audit'
 import type { AuditRecord } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
 import { Archive } from './archive.ts'
 import { followChain, pageChain } from './follow.ts'
+import { steadyClock } from './jumps.ts'
 import { Retention } from './retention.ts'
 import { measure } from './stats.ts'
 import { append, ChainDir, exportLines } from './testing/chain-dir.ts'
@@ -35,6 +45,37 @@ describe('retention', () => {
     expect(await verifyExport(await exportLines(place), held)).toMatchObject({ ok: true, head: 'dropped' })
   })
 
+  it('goes by the age of files, whatever a clock said that jumped', async () => {
+    await using home = new ChainDir()
+    home.clock.at += 3650 * DAY
+    const { chain } = await grow(home, { days: 1 })
+    await chain.close()
+    home.clock.at -= 3651 * DAY
+    const place = await grow(home, { days: 10 })
+    await verifyPast(home, place)
+    const [first, second, third] = segmentsIn(home)
+    // One was written by a clock that was ten years ahead, one by a clock that was at its beginning.
+    const set = (name: string | undefined, at: number) => utimesSync(join(home.dir, name ?? ''), at / 1000, at / 1000)
+    set(first, home.clock.at + 3650 * DAY)
+    set(third, 0)
+    await enforce(home, place, { days: 999 })
+    expect(place.archive.dropped).toBeUndefined()
+    set(second, home.clock.at - 8 * DAY)
+    await enforce(home, place, { days: 7 })
+    expect(place.archive.dropped?.dropped.segments).toBeGreaterThanOrEqual(3)
+    expect(await verify(home, place)).toMatchObject({ ok: true })
+  })
+
+  it('drops nothing because the clock jumps forward while it runs', async () => {
+    await using home = new ChainDir()
+    const place = await grow(home, { days: 10 })
+    await verifyPast(home, place)
+    const clock = steadyClock(home.clock, () => 0)
+    home.clock.at += 3650 * DAY
+    await new Retention({ rules: { days: 30, maxBytes: 1e9, minAgeHours: 0 }, clock, log: home.log }).enforce([place])
+    expect(place.archive.dropped).toBeUndefined()
+  })
+
   it('drops nothing that was not found good, nor what is written to', async () => {
     await using home = new ChainDir()
     const place = await grow(home, { days: 5 })
@@ -42,8 +83,9 @@ describe('retention', () => {
     expect(place.archive.dropped).toBeUndefined()
     await verifyPast(home, place)
     home.clock.at += 100 * DAY
+    const open = segmentsIn(home).at(-1)
     await enforce(home, place, { days: 1 })
-    expect(segmentsIn(home)).toHaveLength(1)
+    expect(segmentsIn(home)[0]).toBe(open)
     expect(await verify(home, place)).toMatchObject({ ok: true })
   })
 
@@ -57,14 +99,37 @@ describe('retention', () => {
       [small, little],
     ] as const)
       await verifyPast(home, place)
-    const bytesOf = async (place: Place) => (await measure(place, { days: 1, maxBytes: 1 })).bytes
+    const bytesOf = async (place: Place) => (await measure(place, { days: 1, maxBytes: 1, minAgeHours: 0 })).bytes
     const maxBytes = (await bytesOf(little)) + Math.floor((await bytesOf(much)) / 2)
-    const retention = new Retention({ rules: { days: 999, maxBytes }, clock: large.clock, log: large.log })
+    const retention = new Retention({
+      rules: { days: 999, maxBytes, minAgeHours: 0 },
+      clock: large.clock,
+      log: large.log,
+    })
     await retention.enforce([little, much])
     expect(little.archive.dropped).toBeUndefined()
     expect(much.archive.dropped?.dropped.segments).toBeGreaterThan(2)
     expect((await bytesOf(much)) + (await bytesOf(little))).toBeLessThan(maxBytes + 4000)
     expect(await verify(large, much)).toMatchObject({ ok: true })
+  })
+
+  it('beyond the bound on size drops nothing that is younger than the least age', async () => {
+    await using home = new ChainDir()
+    const place = await grow(home, { days: 10 })
+    await verifyPast(home, place)
+    const retention = (minAgeHours: number) =>
+      new Retention({ rules: { days: 999, maxBytes: 5000, minAgeHours }, clock: home.clock, log: home.log })
+    const young = retention(11 * 24)
+    await young.enforce([place])
+    expect([place.archive.dropped, young.isFull]).toEqual([undefined, true])
+    const some = retention(5 * 24)
+    await some.enforce([place])
+    expect([place.archive.dropped?.dropped.segments, some.isFull]).toEqual([expect.any(Number), true])
+    const kept = records(await exportLines(place))
+    expect(Date.parse(kept[0]?.ts ?? '')).toBeGreaterThan(home.clock.at - 7 * DAY)
+    const none = retention(0)
+    await none.enforce([place])
+    expect(segmentsIn(home).length).toBeLessThan(4)
   })
 
   it('is finished at the next start when it died after its statement, and its record is not missed', async () => {
@@ -73,7 +138,7 @@ describe('retention', () => {
     await verifyPast(home, place)
     const names = segmentsIn(home).slice(0, -1)
     for (const name of names) copyFileSync(join(home.dir, name), join(home.dir, `${name}.copy`))
-    const dies = new Retention({ rules: { days: 3, maxBytes: 1e9 }, clock: home.clock, log: home.log })
+    const dies = new Retention({ rules: { days: 3, maxBytes: 1e9, minAgeHours: 0 }, clock: home.clock, log: home.log })
     // As if it died before it could remove anything or write its record.
     place.chain.appendOwn = async () => Promise.reject(new TypeError('died'))
     await dies.enforce([place])
@@ -171,7 +236,9 @@ describe('a truncated chain is not a retained one', () => {
     const again = await home.open()
     await expect(exportLines(again)).rejects.toMatchObject({ code: 'evidence_broken' })
     expect(await verifyPast(home, again)).toMatchObject({ at: expect.any(Number), reason: expect.any(String) })
-    expect((await measure(again, { days: 1, maxBytes: 1 })).verification).toMatchObject({ state: 'broken' })
+    expect((await measure(again, { days: 1, maxBytes: 1, minAgeHours: 0 })).verification).toMatchObject({
+      state: 'broken',
+    })
   })
 })
 
@@ -180,7 +247,7 @@ describe('what is sealed', () => {
     await using home = new ChainDir()
     const place = await grow(home, { days: 8 })
     expect(await verifyPast(home, place)).toBeUndefined()
-    const stats = await measure(place, { days: 1, maxBytes: 1 })
+    const stats = await measure(place, { days: 1, maxBytes: 1, minAgeHours: 0 })
     expect(stats.verification).toMatchObject({ state: 'good', brokenAt: null })
     expect(stats.verification.verifiedTo).toBeLessThan(stats.lastSeq)
     expect(stats.verification.verifiedTo).toBeGreaterThan(stats.lastSeq - 12)
@@ -265,7 +332,7 @@ async function verifyPast(home: ChainDir, place: Place) {
 }
 
 async function enforce(home: ChainDir, place: Place, { days }: { readonly days: number }): Promise<void> {
-  const rules = { days, maxBytes: 1e9 }
+  const rules = { days, maxBytes: 1e9, minAgeHours: 0 }
   await new Retention({ rules, clock: home.clock, log: home.log }).enforce([place])
 }
 

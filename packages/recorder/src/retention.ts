@@ -5,12 +5,15 @@ import type { Chain } from './chain.ts'
 import { readForward, type Segment } from './segments.ts'
 import { parseStored } from './stored-line.ts'
 
-const DAY_MS = 24 * 3600 * 1000
+const HOUR_MS = 3600 * 1000
+const DAY_MS = 24 * HOUR_MS
 
 export interface RetentionRules {
   readonly days: number
   /** Of all chains together. */
   readonly maxBytes: number
+  /** What is younger is never dropped for its size. */
+  readonly minAgeHours: number
 }
 
 interface Kept {
@@ -28,13 +31,16 @@ interface Load extends Kept {
 
 /**
  * Drops what is too old or too much: only whole segments that are sealed and were found good, from the oldest on. Beyond
- * the bound on size the largest chain loses first, so that a tenant who records much does not push out the others.
+ * the bound on size the largest chain loses first, so that a tenant who records much does not push out the others, and
+ * nobody pushes out what just happened.
  */
 export class Retention {
   readonly rules: RetentionRules
   readonly #clock: Clock
   readonly #log: Log
   #isOver = false
+  #bytes = 0
+  #isFull = false
 
   constructor(options: { readonly rules: RetentionRules; readonly clock: Clock; readonly log: Log }) {
     this.rules = options.rules
@@ -45,6 +51,16 @@ export class Retention {
   /** There is more than may be kept, and what could be dropped waits to be verified. */
   get isOver(): boolean {
     return this.#isOver
+  }
+
+  /** The bound is reached, and what is kept is too young to be dropped. */
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
+  /** Of all chains, when it was enforced last. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   async enforce(chains: Iterable<Kept>): Promise<void> {
@@ -59,25 +75,33 @@ export class Retention {
   }
 
   async #dropOld(load: Load): Promise<void> {
-    const before = this.#clock.now() - this.rules.days * DAY_MS
-    const kept = load.sealed.findIndex((one) => !isDroppable(load, one) || Date.parse(one.lastTs ?? '') >= before)
+    const now = this.#clock.now()
+    const before = now - this.rules.days * DAY_MS
+    const times = timesOf(load, now)
+    const kept = load.sealed.findIndex((one, i) => !isDroppable(load, one) || (times[i] ?? now) >= before)
     const count = kept < 0 ? load.sealed.length : kept
     if (count > 0) await this.#drop(load, { count, why: 'age' })
   }
 
   /** Each chain at most once, for every drop leaves a record. */
   async #dropLargest(loads: readonly Load[]): Promise<void> {
-    const plans = loads.map((load) => ({ load, bytes: load.bytes, count: 0 }))
+    const now = this.#clock.now()
+    const young = now - this.rules.minAgeHours * HOUR_MS
+    const plans = loads.map((load) => ({ load, times: timesOf(load, now), bytes: load.bytes, count: 0 }))
+    const isYoung = ({ times, count }: (typeof plans)[number]): boolean => (times[count] ?? now) > young
     const total = (): number => plans.reduce((sum, { bytes }) => sum + bytes, 0)
     while (total() > this.rules.maxBytes) {
       const [largest] = plans
-        .filter(({ load, count }) => isDroppable(load, load.sealed[count]))
+        .filter((plan) => !isYoung(plan) && isDroppable(plan.load, plan.load.sealed[plan.count]))
         .sort((a, b) => b.bytes - a.bytes)
       if (!largest) break
       largest.bytes -= largest.load.sealed[largest.count]?.bytes ?? 0
       largest.count += 1
     }
-    this.#isOver = total() > this.rules.maxBytes
+    this.#bytes = total()
+    this.#isOver = this.#bytes > this.rules.maxBytes
+    // What is old enough and only waits to be verified makes room soon.
+    this.#isFull = this.#isOver && plans.every((plan) => isYoung(plan))
     for (const { load, count } of plans) if (count > 0) await this.#drop(load, { count, why: 'size' })
   }
 
@@ -123,6 +147,17 @@ export class Retention {
 
 function isDroppable({ archive }: Load, of: Sealed | undefined): boolean {
   return of !== undefined && of.lastTs !== undefined && of.lastSeq <= archive.verification.verifiedTo
+}
+
+/**
+ * When each sealed segment was written to last: by its file, not by its records. A file of the future is of a clock that was ahead, and
+ * counts as the next one that is not; one that is older than those before it is of a clock that was behind, and counts as they do.
+ */
+function timesOf({ sealed }: Load, now: number): readonly number[] {
+  let next = now
+  const bounded = sealed.toReversed().map(({ writtenAt }) => (next = writtenAt > now ? next : writtenAt))
+  let latest = 0
+  return bounded.toReversed().map((at) => (latest = Math.max(latest, at)))
 }
 
 async function loadOf(kept: Kept): Promise<Load> {

@@ -26,13 +26,16 @@ export interface SegmentIndex {
 interface Cached extends SegmentIndex {
   /** Changes whenever the file does. */
   readonly identity: string
+  readonly writtenAt: number
 }
 
 /** The little that is kept of every segment. */
 export interface Outline {
   readonly bytes: number
-  /** The time of its last record. */
+  /** The latest time of its records. */
   readonly lastTs: string | undefined
+  /** When the file was written to last, epoch milliseconds. */
+  readonly writtenAt: number
 }
 
 /**
@@ -50,7 +53,7 @@ export class SegmentIndexes {
 
   /** Throws ENOENT when the segment is gone. Precondition: nobody writes to it. */
   async of(segment: Segment): Promise<SegmentIndex> {
-    const { size, identity } = await identify(segment)
+    const { size, identity, writtenAt } = await identify(segment)
     const cached = this.#cached.get(segment.path)
     if (cached?.identity === identity) return cached
     const sha256 = await hashOf(segment.path, size)
@@ -58,23 +61,23 @@ export class SegmentIndexes {
     const isSame = stored?.sha256 === sha256 && stored.bytes === size
     const tally = isSame ? (stored.tally ? Tally.from(stored.tally) : new Tally()) : await tallySegment(segment, size)
     if (!isSame) await this.#write(segment, { sha256, bytes: size, tally })
-    return this.#keep(segment, { identity, bytes: size, tally })
+    return this.#keep(segment, { identity, writtenAt, bytes: size, tally })
   }
 
   /** The same, for who asks of many. */
   async outline(segment: Segment): Promise<Outline> {
-    const { identity } = await identify(segment)
+    const { identity, writtenAt } = await identify(segment)
     const known = this.#outlines.get(segment.path)
     if (known?.identity === identity) return known
     const { bytes, tally } = await this.of(segment)
-    return { bytes, lastTs: tally.range?.lastTs }
+    return { bytes, lastTs: tally.range?.lastTs, writtenAt }
   }
 
   /** Keeps what was counted while the segment was written, so that it need not be read again. */
   async seal(segment: Segment, tally: Tally): Promise<void> {
-    const { size, identity } = await identify(segment)
+    const { size, identity, writtenAt } = await identify(segment)
     await this.#write(segment, { sha256: await hashOf(segment.path, size), bytes: size, tally })
-    this.#keep(segment, { identity, bytes: size, tally })
+    this.#keep(segment, { identity, writtenAt, bytes: size, tally })
   }
 
   async forget(segment: Segment): Promise<void> {
@@ -85,7 +88,7 @@ export class SegmentIndexes {
 
   #keep(segment: Segment, index: Cached): Cached {
     const { identity, bytes, tally } = index
-    this.#outlines.set(segment.path, { identity, bytes, lastTs: tally.range?.lastTs })
+    this.#outlines.set(segment.path, { identity, bytes, lastTs: tally.range?.lastTs, writtenAt: index.writtenAt })
     this.#cached.delete(segment.path)
     this.#cached.set(segment.path, index)
     for (const oldest of this.#cached.keys()) {
@@ -121,9 +124,9 @@ export async function tallySegment(segment: Segment, size: number): Promise<Tall
   return tally
 }
 
-async function identify(segment: Segment): Promise<{ readonly size: number; readonly identity: string }> {
+async function identify(segment: Segment) {
   const { size, mtimeMs, ino } = await stat(segment.path)
-  return { size, identity: `${ino} ${size} ${mtimeMs}` }
+  return { size, identity: `${ino} ${size} ${mtimeMs}`, writtenAt: mtimeMs }
 }
 
 function indexPath(segment: Segment): string {

@@ -38,6 +38,38 @@ export async function* readForward(path: string, end: number, start = 0): AsyncG
     yield* splitter.push(chunk)
 }
 
+interface PlacedLine {
+  readonly text?: string
+  /** No line of ours is as long, so it is not kept. */
+  readonly isTooLong: boolean
+  /** Where the next line begins. */
+  readonly end: number
+}
+
+/** All lines of a file, whatever they are. Bytes behind the last end of a line are none. */
+export async function* readPlaced(path: string): AsyncGenerator<PlacedLine> {
+  let parts: Buffer[] = []
+  let length = 0
+  let at = 0
+  const keep = (bytes: Buffer): void => {
+    length += bytes.length
+    if (length <= MAX_LINE_BYTES) parts.push(bytes)
+  }
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      keep(chunk.subarray(start, end))
+      start = end + 1
+      const isTooLong = length > MAX_LINE_BYTES
+      yield { isTooLong, end: at + start, ...(isTooLong ? {} : { text: Buffer.concat(parts).toString('utf8') }) }
+      parts = []
+      length = 0
+    }
+    keep(chunk.subarray(start))
+    at += chunk.length
+  }
+}
+
 /** The lines of the first `end` bytes, newest first. Precondition: `end` is the end of a line. */
 export async function* readBackward(path: string, end: number): AsyncGenerator<string> {
   const file = await open(path, 'r')
@@ -78,6 +110,16 @@ export async function readExactly(file: FileHandle, at: number, length: number):
     done += bytesRead
   }
   return bytes
+}
+
+/** A new name is durable only when its directory is. */
+export async function syncDir(dir: string): Promise<void> {
+  const handle = await open(dir, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
 }
 
 export function isCode(error: unknown, code: string): boolean {

@@ -99,12 +99,21 @@ export class RecorderServer {
   }
 
   async #handle(request: RecorderRequest, client: Client): Promise<unknown> {
-    const { recorder, process } = this.#options
-    if (request.op !== 'append' && process !== 'control-plane')
-      throw new AirlockError('forbidden', 'Only the control plane reads evidence.')
+    const { recorder } = this.#options
+    this.#assertMay(request)
     switch (request.op) {
       case 'append':
         await this.#append(request, client)
+        return null
+      case 'settle':
+        return recorder.settle(request.tenant, request)
+      case 'quarantine':
+        return recorder.quarantine(request.tenant, request)
+      case 'follow':
+        await sendLines(followedLines(recorder.follow(request.tenant, request, client.gone)), request.id, client)
+        return null
+      case 'export':
+        await sendLines(recorder.export(request.tenant), request.id, client)
         return null
       case 'query':
         return recorder.query(request.tenant, request.query)
@@ -116,15 +125,14 @@ export class RecorderServer {
         return recorder.summary(request.tenant, request)
       case 'stats':
         return recorder.stats(request.tenant)
-      case 'follow':
-        await sendLines(followedLines(recorder.follow(request.tenant, request, client.gone)), request.id, client)
-        return null
-      case 'export':
-        await sendLines(recorder.export(request.tenant), request.id, client)
-        return null
       default:
         return assertNever(request)
     }
+  }
+
+  #assertMay({ op }: RecorderRequest): void {
+    if (op !== 'append' && this.#options.process !== 'control-plane')
+      throw new AirlockError('forbidden', 'Only the control plane reads evidence.')
   }
 
   async #append(request: Extract<RecorderRequest, { op: 'append' }>, { lines }: Client): Promise<void> {

@@ -34,6 +34,12 @@ export function parseStored(line: string): StoredLine | undefined {
   return { type: 'record', record, mac, rid }
 }
 
+/** Whether the line may be one of ours, perhaps changed. Any other is no evidence. */
+export function isOurs(line: string): boolean {
+  const value = parseJson(line)
+  return typeof value === 'object' && value !== null && 'hash' in value
+}
+
 /** The line as others may see it. A line that is damaged is passed on as it is, for a verifier to name. */
 export function exportLine(line: string): string {
   const value = parseJson(line)

@@ -10,6 +10,7 @@ export const storedTally = z.strictObject({
   lastSeq: z.int().min(1),
   firstTs: z.iso.datetime(),
   lastTs: z.iso.datetime(),
+  isOrdered: z.boolean().optional(),
   agents: z.array(
     z.strictObject({
       agent: z.string().nullable(),
@@ -31,11 +32,11 @@ export interface DayTally {
   readonly kinds: Map<Point, KindTally>
 }
 
-/** From the first record on. */
 interface Range {
   readonly firstSeq: number
-  readonly firstTs: string
   lastSeq: number
+  /** The earliest and the latest time: of the first and the last record, unless the clock went back. */
+  firstTs: string
   lastTs: string
 }
 
@@ -47,10 +48,13 @@ export class Tally {
   readonly #agents = new Map<string | null, Map<string, DayTally>>()
   #records = 0
   #range: Range | undefined
+  #isOrdered = true
 
   static from(stored: StoredTally): Tally {
     const tally = new Tally()
-    const { records, agents, ...range } = stored
+    // One of an earlier version says nothing: its records are in the order of their times.
+    const { records, agents, isOrdered = true, ...range } = stored
+    tally.#isOrdered = isOrdered
     tally.#records = records
     tally.#range = range
     for (const { agent, days } of agents)
@@ -71,12 +75,19 @@ export class Tally {
     return this.#range
   }
 
+  /** Whether no record has an earlier time than one before it. */
+  get isOrdered(): boolean {
+    return this.#isOrdered
+  }
+
   add(record: AuditRecord): void {
     const { seq, ts, agent, sandbox } = record
     this.#records += 1
     this.#range ??= { firstSeq: seq, firstTs: ts, lastSeq: seq, lastTs: ts }
     this.#range.lastSeq = seq
-    this.#range.lastTs = ts
+    if (ts < this.#range.firstTs) this.#range.firstTs = ts
+    if (ts < this.#range.lastTs) this.#isOrdered = false
+    else this.#range.lastTs = ts
     const day = this.#day(agent, ts.slice(0, 10))
     if (sandbox !== null) day.sandboxes.add(sandbox)
     let kind = day.kinds.get(record.point)
@@ -116,7 +127,7 @@ export class Tally {
         kinds: [...kinds].map(([of, kind]) => ({ point: of, ...kind.toStored() })),
       })),
     }))
-    return { records: this.#records, ...this.#range, agents }
+    return { records: this.#records, ...this.#range, isOrdered: this.#isOrdered, agents }
   }
 
   #day(agent: string | null, day: string): DayTally {

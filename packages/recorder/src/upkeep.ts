@@ -1,6 +1,7 @@
 import type { Clock, Log } from '@airlock/std'
 import type { Archive } from './archive.ts'
 import type { Chain } from './chain.ts'
+import type { Floods } from './floods.ts'
 import type { Retention } from './retention.ts'
 import type { Segment } from './segments.ts'
 import type { Tally } from './tally.ts'
@@ -15,6 +16,13 @@ interface Kept {
   readonly chain: Chain
 }
 
+interface UpkeepOptions {
+  readonly retention: Retention
+  readonly floods: Floods
+  readonly clock: Clock
+  readonly log: Log
+}
+
 interface Sealed {
   readonly archive: Archive
   readonly segment: Segment
@@ -23,7 +31,7 @@ interface Sealed {
 
 /** Looks after what is written: indexes what was sealed, verifies it again, drops what is too old. One thing at a time. */
 export class Upkeep {
-  readonly #options: { readonly retention: Retention; readonly clock: Clock; readonly log: Log }
+  readonly #options: UpkeepOptions
   readonly #verifiers = new Map<string, PastVerifier>()
   readonly #stop = new AbortController()
   #chains: () => readonly Kept[] = () => []
@@ -32,7 +40,7 @@ export class Upkeep {
   #running: Promise<void> | undefined
   #isDue = false
 
-  constructor(options: { readonly retention: Retention; readonly clock: Clock; readonly log: Log }) {
+  constructor(options: UpkeepOptions) {
     this.#options = options
   }
 
@@ -68,8 +76,18 @@ export class Upkeep {
         await this.#try('evidence could not be looked after', async () => this.#lookAfter(kept))
       }
       // After every segment of every chain, so that what may be dropped does not wait for all the others to be read.
-      await this.#try('old evidence could not be dropped', async () => this.#options.retention.enforce(this.#chains()))
+      await this.#try('old evidence could not be dropped', async () => this.#makeRoom())
     }
+  }
+
+  /** Where that cannot be done without dropping what just happened, whoever fills it is refused. */
+  async #makeRoom(): Promise<void> {
+    const { retention, floods, log } = this.#options
+    await retention.enforce(this.#chains())
+    if (!retention.isFull) return floods.clear()
+    const blamed = floods.blame(retention.bytes)
+    if (blamed !== undefined)
+      log.error('there is no room for more evidence', { refused: blamed, bytes: retention.bytes })
   }
 
   async #index(): Promise<void> {
@@ -80,7 +98,9 @@ export class Upkeep {
     const { archive, chain } = kept
     const { tenant } = archive.place
     const first = chain.tally.range?.firstTs
-    if (first !== undefined && this.#options.clock.now() - Date.parse(first) > SEAL_AFTER_MS) await chain.seal()
+    // Or as much ahead: then it is of a clock that has gone back since.
+    if (first !== undefined && Math.abs(this.#options.clock.now() - Date.parse(first)) > SEAL_AFTER_MS)
+      await chain.seal()
     const { isDone, broken } = await this.#verifierOf(kept).advance(this.#stop.signal)
     if (!isDone) this.#isDue = true
     if (!broken) return

@@ -1,5 +1,5 @@
 import { AirlockError } from './errors.ts'
-import type { AuditChain, AuditQuery, AuditRecord, AuditStats, SignedHead } from './nouns.ts'
+import type { AuditChain, AuditQuery, AuditRecord, AuditStats, QuarantinedHead, SignedHead } from './nouns.ts'
 import type { Transport } from './transport.ts'
 
 /** The evidence of the caller's tenant. Needs a key that may read it. */
@@ -33,6 +33,11 @@ export class Audit {
   /** The chains of all nodes that share a store: where each is exported, and its latest head that the store has. */
   async chains(signal?: AbortSignal): Promise<readonly AuditChain[]> {
     return (await this.#transport.json('auditChains', { signal })).items
+  }
+
+  /** Sets aside what does not verify of the chain of a tenant, and lets it go on. Needs a key of the platform. */
+  async quarantine(tenant: string, signal?: AbortSignal): Promise<QuarantinedHead> {
+    return this.#transport.json('auditQuarantine', { body: { tenant }, signal })
   }
 
   /** How much there is, how fast it grows, whether it verifies, what was dropped. */

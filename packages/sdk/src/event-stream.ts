@@ -35,7 +35,7 @@ type Reading<E extends StreamEvent> = Pick<Subject<E>, 'subjectOf' | 'isFinal'>
 /** Waits longer each time, and gives up after a minute in which nothing was achieved. */
 export class Patience {
   readonly #signal: AbortSignal | undefined
-  #vainSince = Date.now()
+  #vainSince = performance.now()
   #pauseMs: number = RESUME_MS.first
 
   constructor(signal: AbortSignal | undefined) {
@@ -43,9 +43,9 @@ export class Patience {
   }
 
   async pause(achieved = false): Promise<void> {
-    if (achieved) this.#vainSince = Date.now()
+    if (achieved) this.#vainSince = performance.now()
     this.#pauseMs = achieved ? RESUME_MS.first : Math.min(this.#pauseMs * 2, RESUME_MS.most)
-    if (Date.now() - this.#vainSince > RESUME_LIMIT_MS)
+    if (performance.now() - this.#vainSince > RESUME_LIMIT_MS)
       throw new AirlockError('server_unreachable', 'The stream broke and could not be resumed.')
     await pause(this.#pauseMs, this.#signal)
   }
@@ -66,10 +66,10 @@ export async function* followEvents<E extends StreamEvent>(
   for (;;) {
     const { from: before } = progress
     const response = await openOutput(transport, subject, { progress, signal })
-    const opened = Date.now()
+    const opened = performance.now()
     const how = response ? yield* eventsOf(response, subject, { progress, signal }) : 'refused'
     if (progress.ended) return
-    await patience.pause(progress.from > before || (how === 'broken' && Date.now() - opened > ALIVE_MS))
+    await patience.pause(progress.from > before || (how === 'broken' && performance.now() - opened > ALIVE_MS))
   }
 }
 

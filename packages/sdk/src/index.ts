@@ -86,6 +86,7 @@ export type {
   SessionState,
   SetBudgetBody,
   SignalName,
+  QuarantinedHead,
   SignedHead,
   SomeLimits,
   Step,

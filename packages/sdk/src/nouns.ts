@@ -83,6 +83,7 @@ export type {
   SessionState,
   SetBudgetBody,
   SignalName,
+  QuarantinedHead,
   SignedHead,
   SomeLimits,
   Step,

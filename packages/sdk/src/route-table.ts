@@ -104,6 +104,7 @@ export const ROUTE_TABLE: Table = {
   auditEvents: { method: 'GET', path: '/v1/audit/events' },
   auditExport: { method: 'GET', path: '/v1/audit/export' },
   auditHead: { method: 'GET', path: '/v1/audit/head' },
+  auditQuarantine: { method: 'POST', path: '/v1/audit/quarantine' },
   auditChains: { method: 'GET', path: '/v1/audit/chains' },
   whoami: { method: 'GET', path: '/v1/whoami' },
   health: { method: 'GET', path: '/healthz' },

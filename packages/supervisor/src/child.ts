@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isArmedInFile } from '@airlock/contract'
 import { type Notice, sleep, type StopMode, type ToChild } from '@airlock/std'
 import { parseLogLine, type LogLine } from './log-line.ts'
 import type { ProcessSpec } from './processes.ts'
@@ -96,10 +97,10 @@ export class Child {
     let run = first
     let backoffMs = BACKOFF_MS.first
     for (;;) {
-      const since = Date.now()
+      const since = performance.now()
       const exit = await run.exited
       if (this.#stopping.signal.aborted) return
-      if (Date.now() - since >= HEALTHY_MS) backoffMs = BACKOFF_MS.first
+      if (performance.now() - since >= HEALTHY_MS) backoffMs = BACKOFF_MS.first
       this.#host.onEvent('warn', `${this.name} died (${exit.how}) and is restarted`)
       if (!(await this.#pause(backoffMs))) return
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MS.most)
@@ -169,7 +170,8 @@ export class Child {
   }
 }
 
-/** A failpoint fires once: the next life must not die of it again. */
+/** A failpoint fires once: the next life must not die of it again. One in a file was taken from there as it fired. */
 function disarmed(settings: ProcessSpec['settings']): ProcessSpec['settings'] {
+  if (isArmedInFile(settings.failpoint)) return settings
   return { ...settings, failpoint: null }
 }

@@ -23,13 +23,17 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       tls_cert: `${directory}/cert.pem`,
       tls_key: `${directory}/key.pem`,
       trusted_proxy: false,
+      key_requests_per_s: 2_000,
+      tenant_requests_per_s: 4_000,
       runtime: 'auto',
       runsc: 'auto',
       capacity: 7,
       oversubscribe_memory: 2,
+      oversubscribe_disk: 1,
       oversubscribe_cpus: 25,
       agent_sandboxes: 5,
       agent_memory_mb: 5120,
+      agent_disk_mb: 10_240,
       agent_cpus: 5,
       agent_stale_s: 3600,
       agent_version_approval: false,
@@ -50,6 +54,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       monitor_kill: 'pids,oom,disk,cpu',
       audit_retention_days: 30,
       audit_max_mb: 1024,
+      audit_min_age_hours: 24,
       log_level: 'info',
     },
     stateDir: directory,
@@ -166,4 +171,6 @@ it('refuses a secret in the file of settings', () => {
 it('gives a child an allowlist of the environment and its settings', () => {
   const env = { PATH: '/bin', HOME: '/root', AWS_SECRET_ACCESS_KEY: 'x', AIRLOCK_API_KEY: 'al_x', TZ: undefined }
   expect(childEnvironment(env, { port: 1 })).toEqual({ PATH: '/bin', HOME: '/root', AIRLOCK_PROCESS: '{"port":1}' })
+  const more = { NODE_COMPILE_CACHE: '/compiled', NODE_OPTIONS: '--inspect' }
+  expect(childEnvironment(more, {})).toEqual({ NODE_COMPILE_CACHE: '/compiled', AIRLOCK_PROCESS: '{}' })
 })

@@ -33,7 +33,7 @@ const ROOT_STATE = '/var/lib/airlock'
 const ROOT_RUNTIME = '/run/airlock'
 
 /** What a process of ours inherits. Everything else of the operator's environment stays outside. */
-const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS']
+const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS', 'NODE_COMPILE_CACHE']
 
 export function environment(): Environment {
   return process.env

@@ -18,7 +18,18 @@ describe('the directories of a server', requires('root'), () => {
     mkdirSync(`${directory}/control-plane`, { mode: 0o777 })
     prepareStateDirectory(settings(directory))
     prepareDirectories(settings(directory))
-    const found = ['', 'control-plane', 'recorder', 'data-plane', 'public', 'logs', 'run', 'run/sandboxes', 'run/doors']
+    const found = [
+      '',
+      'control-plane',
+      'recorder',
+      'data-plane',
+      'public',
+      'logs',
+      'compiled',
+      'run',
+      'run/sandboxes',
+      'run/doors',
+    ]
     const spill = ['run/spill/control-plane', 'run/spill/data-plane']
     expect([...found, ...spill].map(describeDirectory)).toEqual([
       ' 711 0',
@@ -27,6 +38,7 @@ describe('the directories of a server', requires('root'), () => {
       'data-plane 700 0',
       'public 755 0',
       'logs 700 0',
+      'compiled 700 0',
       'run 711 0',
       'run/sandboxes 711 0',
       'run/doors 710 0',

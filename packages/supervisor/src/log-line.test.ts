@@ -26,4 +26,5 @@ it.each(['Error: broken', '{"level":"warn"', '{"level":"loud"}', '[1]', '{}'])(
 it('lets no control character through', () => {
   expect(parseLogLine('x', '\u001B[2J\u009B31mred\u0007\r').text).toBe(' [2J 31mred')
   expect(parseLogLine('x', '{"level":"error","message":"\\u001b[2J\\n"}').text).toBe(' [2J')
+  expect(parseLogLine('x', 'a\u202Eb\u2066c\u2028d').text).toBe('a b c d')
 })

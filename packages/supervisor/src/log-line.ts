@@ -1,3 +1,5 @@
+import { STEERING } from '@airlock/std'
+
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   readonly process: string
@@ -17,9 +19,9 @@ export function parseLogLine(process: string, line: string): LogLine {
   return { level, process, text: printable(describe(fields)), structured: true }
 }
 
-/** No control character reaches a terminal raw: a log line may quote what hostile code said. */
+/** Nothing in it steers a terminal: a log line may quote what hostile code said. */
 export function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ').trimEnd()
+  return text.replaceAll(STEERING, ' ').trimEnd()
 }
 
 function describe(fields: Readonly<Record<string, unknown>>): string {

@@ -4,6 +4,7 @@ import { type Config, DEFAULTS, parseEndedFor, parseThreshold } from '@airlock/c
 import type { Settings } from './config.ts'
 import { CONTROL_PLANE_UID, DOORS_UID, RECORDER_UID } from './directories.ts'
 
+const BURST_S = 5
 const MIB = 1024 * 1024
 const DAY_S = 24 * 3600
 
@@ -59,7 +60,11 @@ function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
       { path: recorderSocket(runtimeDir, 'control-plane'), process: 'control-plane', uid: CONTROL_PLANE_UID },
       { path: recorderSocket(runtimeDir, 'data-plane'), process: 'data-plane', uid: null },
     ],
-    retention: { days: config.audit_retention_days, maxBytes: config.audit_max_mb * MIB },
+    retention: {
+      days: config.audit_retention_days,
+      maxBytes: config.audit_max_mb * MIB,
+      minAgeHours: config.audit_min_age_hours,
+    },
     drop: { uid: RECORDER_UID, gid: RECORDER_UID },
   }
 }
@@ -88,6 +93,8 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     runsc: config.runsc,
     cgroup: config.cgroup ?? null,
     capacity: config.capacity,
+    diskReserveBytes: config.disk_reserve_mb === undefined ? null : config.disk_reserve_mb * MIB,
+    allocatesDisks: config.oversubscribe_disk <= 1,
   }
 }
 
@@ -111,16 +118,22 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     tlsCert: config.tls_cert ?? null,
     tlsKey: config.tls_key ?? null,
     trustedProxy: config.trusted_proxy,
+    requestRates: { perKey: rateOf(config.key_requests_per_s), perTenant: rateOf(config.tenant_requests_per_s) },
     policyDefault: config.policy_default,
     opa: opaOf(config),
     webhookPrivate: config.webhook_private,
     monitorEveryMs: config.monitor_every_s * 1000,
     alerts: alertsOf(config),
     capacity: config.capacity,
-    oversubscription: { memory: config.oversubscribe_memory, cpus: config.oversubscribe_cpus },
+    oversubscription: {
+      memory: config.oversubscribe_memory,
+      disk: config.oversubscribe_disk,
+      cpus: config.oversubscribe_cpus,
+    },
     budgetDefaults: {
       sandboxes: config.agent_sandboxes,
       memoryBytes: config.agent_memory_mb * MIB,
+      diskBytes: config.agent_disk_mb * MIB,
       cpus: config.agent_cpus,
       // As much as they can do in a day.
       computeSecondsPerDay: Math.ceil(config.agent_cpus * DAY_S),
@@ -128,6 +141,11 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
+}
+
+/** What was not used for some seconds may be used at once. */
+function rateOf(perSecond: number) {
+  return { perSecond, burst: BURST_S * perSecond }
 }
 
 function alertsOf(config: Config) {

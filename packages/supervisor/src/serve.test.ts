@@ -17,8 +17,12 @@ it.each([
   expect(terminal.printed).toEqual([expect.stringContaining(sentence)])
 })
 
-it('refuses an argument it does not know', async () => {
+it.each([
+  [['--jsno'], 'airlock serve [--json] [--parent <pid>] does not know --jsno.'],
+  [['--json', '--parent'], 'airlock serve --parent needs a process id, not "".'],
+  [['--parent', '-1'], 'airlock serve --parent needs a process id, not "-1".'],
+])('refuses arguments it does not know: %j', async (argv, sentence) => {
   const terminal = io({})
-  expect(await serve(['--jsno'], terminal)).toBe(1)
-  expect(terminal.printed).toEqual(['airlock serve [--json] does not know --jsno.'])
+  expect(await serve(argv, terminal)).toBe(1)
+  expect(terminal.printed).toEqual([sentence])
 })

@@ -1,13 +1,14 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { toAirlockError } from '@airlock/contract'
-import { createLog } from '@airlock/std'
+import { ClockKeeper, createLog } from '@airlock/std'
 import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { childEnvironment, environment, loadSettings, type Environment, type Settings } from './config.ts'
-import { prepareDirectories, prepareStateDirectory } from './directories.ts'
+import { compiledDirectory, prepareDirectories, prepareStateDirectory } from './directories.ts'
 import { takeInstanceLock } from './lock.ts'
 import { LogFile } from './log-file.ts'
 import { parseLogLine, printable, type LogLine } from './log-line.ts'
+import { findParent, hangupOf } from './parent.ts'
 import { pinPort } from './port.ts'
 import { processTable } from './processes.ts'
 import { supervise, type SuperviseOptions } from './supervise.ts'
@@ -24,15 +25,16 @@ export interface ServeIo {
   readonly err: (line: string) => void
 }
 
-/** `airlock serve [--json]`: runs until it is told to stop. Answers the exit code. */
+/** `airlock serve [--json] [--parent <pid>]`: runs until it is told to stop. Answers the exit code. */
 export async function serve(argv: readonly string[], io: ServeIo = processIo()): Promise<number> {
-  const obstacle = findObstacle(argv, io)
-  if (obstacle !== undefined) {
-    io.err(obstacle)
+  const asked = findObstacle(io) ?? parseArguments(argv)
+  if (typeof asked === 'string') {
+    io.err(asked)
     return 1
   }
+  const parent = asked.parent ?? findParent(io.env)
   try {
-    return await serveSettings(await pinPort(loadSettings(io.env, io.cwd)), { io, json: argv.includes('--json') })
+    return await serveSettings(await pinPort(loadSettings(io.env, io.cwd)), { io, json: asked.json, parent })
   } catch (cause) {
     const error = toAirlockError(cause)
     const detail = error.cause instanceof Error && error.code === 'internal' ? ` ${printable(error.cause.message)}` : ''
@@ -44,6 +46,8 @@ export async function serve(argv: readonly string[], io: ServeIo = processIo()):
 interface Output {
   readonly io: ServeIo
   readonly json: boolean
+  /** The process without which nobody wants this server any more. */
+  readonly parent: number | undefined
 }
 
 async function serveSettings(settings: Settings, output: Output): Promise<number> {
@@ -54,10 +58,10 @@ async function serveSettings(settings: Settings, output: Output): Promise<number
     const list = join(settings.runtimeDir, 'processes.json')
     await endSurvivors(list)
     const log = new LogFile(join(settings.stateDir, 'logs', 'airlock.log'))
-    const code = await supervise(
-      processTable(settings),
-      options(settings, output, { log, list: new ProcessList(list) }),
-    )
+    const supervision = options(settings, output, { log, list: new ProcessList(list) })
+    const clock = keepClock(settings, (text) => supervision.onEvent('warn', text))
+    const code = await supervise(processTable(settings), supervision)
+    clock.stop()
     log.close()
     return code
   } finally {
@@ -65,9 +69,24 @@ async function serveSettings(settings: Settings, output: Output): Promise<number
   }
 }
 
+/** Sandboxes that were left running have deadlines by the clock that they know. */
+function keepClock({ stateDir }: Settings, warn: (text: string) => void): ClockKeeper {
+  const sandboxes = join(stateDir, 'data-plane', 'sandboxes')
+  const isIdle = !existsSync(sandboxes) || readdirSync(sandboxes).length === 0
+  const clock = new ClockKeeper({
+    dir: join(stateDir, 'public'),
+    isIdle,
+    onJump: (ms) =>
+      warn(`the clock of the machine differs by ${Math.round(ms / 1000)} s; deadlines stay, and it is met slowly`),
+    onFailure: (error) => warn(`the clock of the node cannot be written: ${String(error)}`),
+  })
+  clock.start()
+  return clock
+}
+
 function options(
   settings: Settings,
-  { io, json }: Output,
+  { io, json, parent }: Output,
   { log, list }: { log: LogFile; list: ProcessList },
 ): SuperviseOptions {
   const say = json ? io.err : io.out
@@ -85,8 +104,10 @@ function options(
     write: (line) => onLine(line.trimEnd(), parseLogLine('supervisor', line)),
   })
   return {
+    parent,
+    hangup: hangupOf(io.env),
     failpoint: settings.config.failpoint,
-    environment: (child) => childEnvironment(io.env, child),
+    environment: (child) => childEnvironment({ NODE_COMPILE_CACHE: compiledDirectory(settings), ...io.env }, child),
     onLine,
     onEvent: (level, text) => own[level](text),
     onPid: (name, pid) => list.set(name, pid),
@@ -108,9 +129,28 @@ function ending({ runtimeDir }: Settings): string {
   return count === 0 ? 'Stopping.' : `Ending ${count} ${count === 1 ? 'sandbox' : 'sandboxes'}…`
 }
 
-function findObstacle(argv: readonly string[], io: ServeIo): string | undefined {
-  const unknown = argv.find((argument) => argument !== '--json')
-  if (unknown !== undefined) return `airlock serve [--json] does not know ${printable(unknown)}.`
+interface Arguments {
+  readonly json: boolean
+  readonly parent: number | undefined
+}
+
+/** A sentence when they are wrong. */
+function parseArguments(argv: readonly string[]): Arguments | string {
+  let json = false
+  let parent: number | undefined
+  const words = argv.values()
+  for (const word of words) {
+    if (word === '--json') json = true
+    else if (word === '--parent') {
+      const pid = words.next().value ?? ''
+      if (!/^[1-9]\d{0,9}$/u.test(pid)) return `airlock serve --parent needs a process id, not "${printable(pid)}".`
+      parent = Number(pid)
+    } else return `airlock serve [--json] [--parent <pid>] does not know ${printable(word)}.`
+  }
+  return { json, parent }
+}
+
+function findObstacle(io: ServeIo): string | undefined {
   if (io.platform !== 'linux')
     return 'Airlock isolates with the Linux kernel: start it on a Linux machine or VM, and set AIRLOCK_URL here to its address.'
   if (io.uid !== 0)

@@ -1,4 +1,5 @@
 import type { StopMode } from '@airlock/std'
+import { watchParent } from './parent.ts'
 
 /** What the terminal and the service manager ask of us by signals. */
 export interface StopSignals {
@@ -11,11 +12,19 @@ export interface StopSignals {
 /** Under npm one Ctrl-C arrives twice: from the terminal, and passed on by npm. */
 const ONE_PRESS_MS = 250
 
+export interface StopOptions {
+  /** The process that runs us for a user: when it is gone, nobody is left to send us a signal. */
+  readonly parent: number | undefined
+  readonly hangup: 'leave' | 'ignore'
+  readonly note: (text: string) => void
+}
+
 /**
- * SIGINT ends everything, sandboxes included; SIGTERM and SIGHUP leave the sandboxes running to be found again. The
- * first signal decides. After it a SIGINT is answered with a note, for people press Ctrl-C twice; the next one insists.
+ * SIGINT ends everything, sandboxes included; SIGTERM, SIGHUP and the end of the parent leave the sandboxes running to
+ * be found again. The first of them decides. After it a SIGINT is answered with a note, for people press Ctrl-C twice;
+ * the next one insists.
  */
-export function listenForStop(note: (text: string) => void): StopSignals {
+export function listenForStop({ parent, hangup, note }: StopOptions): StopSignals {
   const asked = Promise.withResolvers<StopMode>()
   const insisted = Promise.withResolvers<void>()
   let signals = 0
@@ -34,13 +43,16 @@ export function listenForStop(note: (text: string) => void): StopSignals {
     signals = Math.max(signals, 1)
     asked.resolve('leave')
   }
+  const onHangup = hangup === 'leave' ? leave : () => {}
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', leave)
-  process.on('SIGHUP', leave)
+  process.on('SIGHUP', onHangup)
+  const unwatch = parent === undefined ? () => {} : watchParent(parent, leave)
   const release = () => {
     process.off('SIGINT', interrupt)
     process.off('SIGTERM', leave)
-    process.off('SIGHUP', leave)
+    process.off('SIGHUP', onHangup)
+    unwatch()
   }
   return { asked: asked.promise, insisted: insisted.promise, release }
 }

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -44,6 +45,23 @@ describe('starting and stopping', () => {
     supervisor?.process.kill(signal)
     expect(await supervisor?.exited).toBe(0)
     expect(events()).toEqual(['recorder start', 'recorder stop leave'])
+  })
+
+  it('leaves what runs when the process that it was started for is killed', async () => {
+    const parent = spawn('sleep', ['infinity'])
+    start([[spec('recorder')]], undefined, parent.pid)
+    await printed('ready')
+    parent.kill('SIGKILL')
+    expect(await supervisor?.exited).toBe(0)
+    expect(events()).toEqual(['recorder start', 'recorder stop leave'])
+  })
+
+  it('leaves at once when the process that it was started for was gone before', async () => {
+    const parent = spawn('true')
+    await once(parent, 'exit')
+    start([[spec('recorder', 'stubborn', 100)]], undefined, parent.pid)
+    expect(await supervisor?.exited).toBe(1)
+    expect(supervisor?.output()).toEqual(['stopping leave'])
   })
 
   it('ends with the reason when a child fails to start, and stops the others', async () => {
@@ -150,11 +168,16 @@ function spec(name: string, behaviour: unknown = 'good', stopMs = 10_000): Fixtu
   return { name, main: CHILD, stopMs, settings: { name, behaviour, trace: trace() } }
 }
 
-function start(stages: readonly (readonly FixtureSpec[])[], failpoint?: string): void {
+function start(stages: readonly (readonly FixtureSpec[])[], failpoint?: string, parent?: number): void {
   const table = stages.map((stage) =>
     stage.map((one) => ({ ...one, settings: { ...one.settings, failpoint: failpoint ?? null } })),
   )
-  const args = [SUPERVISOR, JSON.stringify(table), ...(failpoint === undefined ? [] : [failpoint])]
+  const args = [
+    SUPERVISOR,
+    JSON.stringify(table),
+    String(parent ?? ''),
+    ...(failpoint === undefined ? [] : [failpoint]),
+  ]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))

@@ -2,19 +2,18 @@ import type { StopMode } from '@airlock/std'
 import { Group, type GroupOptions } from './group.ts'
 import type { Stages } from './processes.ts'
 import type { Facts } from './run.ts'
-import { listenForStop } from './stop-signals.ts'
+import { listenForStop, type StopOptions } from './stop-signals.ts'
 
-export interface SuperviseOptions extends GroupOptions {
+export interface SuperviseOptions extends GroupOptions, StopOptions {
   readonly onReady: (facts: ReadonlyMap<string, Facts>) => void
   readonly onStop: (mode: StopMode) => void
   readonly onFailure: (reason: string) => void
-  readonly note: (text: string) => void
 }
 
-/** Starts the processes, keeps them alive until a signal asks to stop, and stops them. Answers the exit code. */
+/** Starts the processes, keeps them alive until it is asked to stop, and stops them. Answers the exit code. */
 export async function supervise(stages: Stages, options: SuperviseOptions): Promise<number> {
   const group = new Group(stages, options)
-  const signals = listenForStop(options.note)
+  const signals = listenForStop(options)
   try {
     const started = await Promise.race([group.start(), signals.asked])
     if (typeof started === 'object' && started.status === 'failed') {

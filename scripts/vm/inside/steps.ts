@@ -22,7 +22,13 @@ const IN_A_GROUP = [
 const CONFORMANCE = 'packages/data-plane/src/isolation/backends/oci/oci.conformance.test.ts'
 
 /** Every process dies once, where control groups, mounts and evidence are just being changed. Elsewhere all hosts are alike. */
-const CRASHES = ['create.launched', 'create.guest-attached', 'command.exited', 'terminate.frozen', 'record.written']
+const CRASHES = [
+  'create.launched of the data-plane',
+  'create.guest-attached of the supervisor',
+  'command.exited of the control-plane',
+  'terminate.frozen of the data-plane',
+  'record.written of the recorder',
+]
 
 /** The whole life of a sandbox, and what the kernel does when it ends by itself. */
 const WALK = [

@@ -4,6 +4,9 @@ import { defineConfig } from 'vitest/config'
 /** An emulated processor takes twenty times as long for everything: the bounds find hangs, they do not measure. */
 const PATIENT_MS = 400_000
 
+// Which cases run is said by their names.
+process.env['TEST_CASES'] = 'all'
+
 // oxlint-disable-next-line import/no-default-export -- vitest loads its configuration by its default export
 export default defineConfig({
   root: fileURLToPath(new URL('../../..', import.meta.url)),

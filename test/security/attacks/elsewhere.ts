@@ -96,7 +96,7 @@ export const ELSEWHERE: readonly Elsewhere[] = [
     id: 'R09',
     attack: 'kill -9 of every process of ours at every step of create and terminate',
     file: 'test/lifecycle/crash.test.ts',
-    title: 'at %s of the %s leaves nothing behind and nothing in limbo',
+    title: 'at %s leaves nothing behind, nothing in limbo and nothing untold',
   },
   {
     id: 'R10',

@@ -188,6 +188,22 @@ reached() if text else refused('empty' if how == 'ok' else how)
     control: 'no-masked-paths',
   },
   {
+    id: 'P13-facts',
+    attack: 'facts of the host in /proc: partitions, disk statistics, file systems, boot line, boot id',
+    expected: 'empty, or made up by the kernel of gVisor',
+    program: `
+def read(path): return open(path).read().strip()
+def listed(path): return ' '.join(os.listdir(path))
+ways = {path: attempt(lambda p=path: read(p)) for path in ('/proc/partitions', '/proc/diskstats', '/proc/sys/kernel/random/boot_id')}
+ways['/proc/fs'] = attempt(lambda: listed('/proc/fs'))
+# The one of gVisor is the same on every host.
+if STANDARD: ways['/proc/cmdline'] = attempt(lambda: read('/proc/cmdline'))
+seen = [path for path, (how, text) in ways.items() if text]
+reached(seen) if seen else refused(', '.join(sorted({'empty' if how == 'ok' else how for how, _ in ways.values()})))
+`,
+    control: 'no-masked-paths',
+  },
+  {
     id: 'P26-sysctl',
     attack: 'write kernel settings: core_pattern, modprobe, binfmt_misc, sysrq, uevent_helper, panic',
     expected: 'EROFS, EACCES, or not there',

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../../support/requires.ts'
-import { startServer, type TestServer } from '../../support/server.ts'
+import { borrowServer, type BorrowedServer } from '../../support/borrow-server.ts'
 import { plantHost, type PlantedHost } from './host.ts'
 
 /** What a sandbox leaves, and what it does to files while the host uses them. */
@@ -17,11 +17,11 @@ export function describeHygiene(tier: 'standard' | 'strict'): void {
     }
     beforeAll(async () => {
       place.host = await plantHost()
-      place.server = await startServer()
+      place.server = await borrowServer()
       place.airlock = new Airlock({ url: place.server.url, apiKey: place.server.developerKey })
     })
     afterAll(async () => {
-      await place.server?.stop()
+      await place.server?.giveBack()
       await place.host?.close()
     })
 
@@ -43,7 +43,7 @@ export function describeHygiene(tier: 'standard' | 'strict'): void {
 }
 
 interface Place {
-  server: TestServer
+  server: BorrowedServer
   airlock: Airlock
   host: PlantedHost
 }
@@ -178,7 +178,7 @@ function watched(host: PlantedHost): readonly string[] {
 }
 
 /** What the host has that bears the id of a sandbox or one of its uids. */
-function traces(server: TestServer, { id, data }: Sandbox): readonly string[] {
+function traces(server: BorrowedServer, { id, data }: Sandbox): readonly string[] {
   const { first = 0, count = 0 } = data.isolation?.uidRange ?? {}
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
   const groups = mounts.flatMap((line) => {

@@ -23,7 +23,7 @@ export async function followSandbox(
   const samples = new SampleLines(sandbox)
   try {
     for await (const event of sandbox.followMetrics({ signal }))
-      if (options.json) await terminal.print(JSON.stringify(event))
+      if (options.json) await terminal.printJson(event, 'line')
       else await terminal.print(printedLine(terminal, await lineOf(samples, event, signal)))
   } catch (error) {
     if (!signal.aborted) throw error
@@ -42,7 +42,7 @@ export async function followAgent(
   const told = { interrupts, note: (text: string) => terminal.note(text) }
   await eachRound({ look, everyMs: SAMPLED_EVERY_MS }, told, async (metrics) => {
     const time = { text: `${new Date().toLocaleTimeString('en-GB')}  `, style: 'dim' } as const
-    if (options.json) await terminal.print(JSON.stringify(metrics))
+    if (options.json) await terminal.printJson(metrics, 'line')
     else await terminal.print(printedLine(terminal, [time, ...totalLine(metrics.total)]))
   })
   context.exitCode = interrupts.exitCode

@@ -52,7 +52,7 @@ export async function printTop(
   const print = async (metrics: TenantMetrics): Promise<void> => {
     const sandboxes = sortSandboxes(metrics.sandboxes, options.sort)
     rates?.update(sandboxes)
-    if (options.json) return terminal.print(JSON.stringify({ ...metrics, sandboxes }))
+    if (options.json) return terminal.printJson({ ...metrics, sandboxes }, 'line')
     await printTable(terminal, { ...metrics, sandboxes: [...sandboxes] }, rates)
   }
   if (options.once) await print(await firstLook(options, interrupts))

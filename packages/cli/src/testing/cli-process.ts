@@ -2,6 +2,7 @@ import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { COMPILED } from '../../../../test/support/compiled.ts'
 
 export const CLI = fileURLToPath(new URL('../../bin/airlock.js', import.meta.url))
 
@@ -11,7 +12,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** For tests only: the CLI as a process of its own, with exactly this environment. */
+/** For tests only: the CLI as a process of its own, with exactly this environment, and what Node compiled before. */
 export class CliProcess {
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>
   readonly ended: Promise<Ended>
@@ -24,7 +25,11 @@ export class CliProcess {
   ) {
     const [file = '', ...before] = options.command ?? [process.execPath, CLI]
     const { env, cwd } = options
-    this.child = spawn(file, [...before, ...argv], { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    this.child = spawn(file, [...before, ...argv], {
+      env: { ...COMPILED, ...env },
+      cwd,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
     this.child.stdout.on('data', (bytes: Buffer) => (this.stdout = Buffer.concat([this.stdout, bytes])))
     this.child.stderr.on('data', (bytes: Buffer) => (this.stderr = Buffer.concat([this.stderr, bytes])))
     this.ended = once(this.child, 'close').then(([code]: (number | null)[]) => ({

@@ -1,4 +1,5 @@
 import type { Broken, Verified } from '@airlock/audit/verify'
+import { signedHead } from '@airlock/contract'
 import { Airlock, AirlockError, stateDirectories, type SignedHead } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { createReadStream, readFileSync } from 'node:fs'
@@ -59,10 +60,22 @@ function describe({ terminal }: Context, verdict: Verified | Broken, key: Key): 
 }
 
 /** What the verdict does not cover. */
-function describeGone({ dropped, head }: Verified): readonly string[] {
-  if (!dropped) return []
-  const gone = `Retention dropped ${dropped.seq} records, of ${dropped.dropped.newest} and before; the server signed that at ${dropped.ts}.`
-  return head === 'dropped' ? [gone, 'The given head is older than what is kept, so it proves nothing here.'] : [gone]
+function describeGone({ dropped, quarantined, head, isWhole, lastSeq }: Verified): readonly string[] {
+  return [
+    ...(isWhole ? [] : [`It was cut off behind the signed head of record ${lastSeq}, or made by an earlier version.`]),
+    ...(dropped
+      ? [
+          `Retention dropped ${dropped.seq} records, of ${dropped.dropped.newest} and before; the server signed that at ${dropped.ts}.`,
+        ]
+      : []),
+    ...quarantined.map(
+      ({ seq, ts, quarantined: { to, bytes, reason, by } }) =>
+        `Behind record ${seq}, ${bytes} bytes up to number ${to} were set aside by ${sanitizeLine(by)} at ${ts}: ${sanitizeLine(reason)}.`,
+    ),
+    ...(head === 'dropped' || head === 'quarantined'
+      ? ['What the given head vouches for is gone, so it proves nothing here.']
+      : []),
+  ]
 }
 
 /** Never silently: whoever verifies must know whose word the key is. */
@@ -103,13 +116,16 @@ async function* splitLines(input: NodeJS.ReadableStream): AsyncGenerator<string>
   if (failure !== undefined) throw failure
 }
 
+/** A head, or the answer of the API that holds one. */
 function parseHead(text: string): SignedHead {
+  const hint = 'Make one with "airlock audit head", or save what GET /v1/audit/head answers.'
   try {
-    return JSON.parse(text) as SignedHead
+    const value: unknown = JSON.parse(text)
+    const head = typeof value === 'object' && value !== null && 'head' in value ? value.head : value
+    const parsed = signedHead.safeParse(head)
+    if (parsed.success) return parsed.data
   } catch (cause) {
-    throw new AirlockError('invalid_request', 'The head is not JSON.', {
-      cause,
-      hint: 'Make one with "airlock audit head".',
-    })
+    throw new AirlockError('invalid_request', 'The head is not JSON.', { cause, hint })
   }
+  throw new AirlockError('invalid_request', 'The file does not hold a signed head.', { hint })
 }

@@ -2,9 +2,11 @@ import { Airlock, type Audit, type AuditRecord } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
+import { OutputPrinter } from '../attach.ts'
 import type { Context } from '../context.ts'
 import { parseMoment } from '../moment.ts'
 import { parseNumber } from '../units.ts'
+import { sanitizeLine } from '../sanitize.ts'
 import { renderTable, type Row } from '../table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 import { addAuditStats } from './audit-stats.ts'
@@ -16,6 +18,7 @@ export function defineAudit(audit: Command, context: Context): void {
   addAuditExport(audit, context)
   addAuditHead(audit, context)
   addAuditStats(audit, context)
+  addAuditQuarantine(audit, context)
 }
 
 interface LsOptions extends JsonOption {
@@ -72,8 +75,9 @@ function addAuditExport(audit: Command, context: Context): void {
       const { terminal } = context
       const chain = new Airlock({ role: 'admin' }).audit.export()
       if (file === undefined || file === '-') {
-        for await (const chunk of chain) await terminal.write('stdout', chunk)
-        return
+        const printer = new OutputPrinter(terminal)
+        for await (const chunk of chain) await printer.write('stdout', chunk)
+        return printer.finish()
       }
       const out = createWriteStream(file, { mode: 0o600 })
       await pipeline(chain, out)
@@ -88,4 +92,22 @@ function addAuditHead(audit: Command, context: Context): void {
   ).action(async () => {
     await context.terminal.printJson((await new Airlock({ role: 'admin' }).audit.head()).head)
   })
+}
+
+function addAuditQuarantine(audit: Command, context: Context): void {
+  withJson(
+    audit
+      .command('quarantine')
+      .description('Set aside what does not verify of the chain of a tenant, so that it goes on. Nothing is deleted.'),
+  )
+    .argument('<tenant>', 'whose chain; system is that of no tenant')
+    .action(async (tenant: string, options: JsonOption) => {
+      const { terminal } = context
+      const statement = await new Airlock({ role: 'admin' }).audit.quarantine(tenant)
+      if (options.json === true) return terminal.printJson(statement)
+      const { to, bytes, reason } = statement.quarantined
+      terminal.note(
+        `Set ${bytes} bytes aside behind record ${statement.seq}: ${sanitizeLine(reason)}. The chain goes on with ${to + 1}.`,
+      )
+    })
 }

@@ -31,6 +31,7 @@ function addSet(budget: Command, context: Context): void {
   )
     .option('--sandboxes <count>', 'sandboxes at once', orDefault(parseCount))
     .option('--memory <size>', 'their memory together, such as 4g', orDefault(parseSize))
+    .option('--disk <size>', 'their disks together, such as 20g', orDefault(parseSize))
     .option('--cpus <number>', 'their processors together', orDefault(parseAmount))
     .option('--compute-seconds <count>', 'seconds of processor time in a day', orDefault(parseCount))
     .option('--dollars <amount>', 'dollars in a day', orDefault(parseAmount))
@@ -48,16 +49,18 @@ type Given = number | 'default'
 interface SetFlags extends Whose {
   readonly sandboxes?: Given
   readonly memory?: Given
+  readonly disk?: Given
   readonly cpus?: Given
   readonly computeSeconds?: Given
   readonly dollars?: Given
 }
 
 function toBody(flags: SetFlags): SetBudgetBody {
-  const { sandboxes, memory, cpus, computeSeconds, dollars } = flags
+  const { sandboxes, memory, disk, cpus, computeSeconds, dollars } = flags
   return {
     sandboxes: toLimit(sandboxes),
     memoryBytes: toLimit(memory),
+    diskBytes: toLimit(disk),
     cpus: toLimit(cpus),
     computeSecondsPerDay: toLimit(computeSeconds),
     dollarsPerDay: toLimit(dollars),
@@ -83,6 +86,7 @@ async function show(context: Context, options: JsonOption, budget: Budget): Prom
   const rows = [
     ['sandboxes', `${reserved.sandboxes}`, `${limits.sandboxes}`, from('sandboxes')],
     ['memory', formatBytes(reserved.memoryBytes), formatBytes(limits.memoryBytes), from('memoryBytes')],
+    ['disk', formatBytes(reserved.diskBytes), formatBytes(limits.diskBytes), from('diskBytes')],
     ['cpus', `${reserved.cpus}`, `${limits.cpus}`, from('cpus')],
     [
       'compute seconds today',

@@ -38,11 +38,11 @@ async function create(context: Context, options: Options): Promise<Sandbox> {
 function notesOf({ data, given }: Sandbox): readonly string[] {
   if (!given) return []
   const { reserved, limits } = given.reserved.budget
-  const { memoryBytes, cpus } = given.reserved.limits
-  const held = `${reserved.sandboxes} of ${limits.sandboxes} sandboxes, ${formatBytes(reserved.memoryBytes)} of ${formatBytes(limits.memoryBytes)}, ${reserved.cpus} of ${limits.cpus} cpu`
+  const { memoryBytes, diskBytes, cpus } = given.reserved.limits
+  const held = `${reserved.sandboxes} of ${limits.sandboxes} sandboxes, ${formatBytes(reserved.memoryBytes)} of ${formatBytes(limits.memoryBytes)} memory, ${formatBytes(reserved.diskBytes)} of ${formatBytes(limits.diskBytes)} disk, ${reserved.cpus} of ${limits.cpus} cpu`
   return [
     `agent ${data.agent}, generation ${given.agentSnapshot.generation}`,
-    `reserved ${formatBytes(memoryBytes)} memory, ${cpus} cpu; its agent now holds ${held}`,
+    `reserved ${formatBytes(memoryBytes)} memory, ${formatBytes(diskBytes)} disk, ${cpus} cpu; its agent now holds ${held}`,
     ...data.mounts.map(({ target, path, mode }) => `mount ${target} is ${path} (${mode})`),
   ]
 }

@@ -27,7 +27,7 @@ export function defineEvents(events: Command, context: Context): void {
       const airlock = new Airlock({ role: 'admin' })
       const print = async (event: AuditEvent): Promise<void> => {
         const { terminal } = context
-        await terminal.print(json === true ? JSON.stringify(event) : eventLine(terminal, event))
+        await (json === true ? terminal.printJson(event, 'line') : terminal.print(eventLine(terminal, event)))
       }
       if (follow === true) return followEvents(context, { airlock, query, print })
       for (const event of (await airlock.eventPage({ ...query, limit })).items) await print(event)

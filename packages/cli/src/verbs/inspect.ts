@@ -60,8 +60,14 @@ function isolationFacts(isolation: NonNullable<Sandbox['data']['isolation']>): r
     ['namespaces', isolation.namespaces.join(', ')],
     ['network', isolation.network],
     ['uids', `${first} to ${first + count - 1}`],
+    ...(isolation.root === null ? [] : [['root', isolation.root] as const]),
+    ...(isolation.probe === null ? [] : [['probe', probeFact(isolation.probe)] as const]),
     ['enforced', `${isolation.limits.join(', ')} (cgroup ${isolation.cgroup})`],
   ]
+}
+
+function probeFact({ tried, passed }: { readonly tried: number; readonly passed: readonly string[] }): string {
+  return passed.length === 0 ? `${tried} forbidden system calls tried, none works` : `${passed.join(', ')} work`
 }
 
 function commandRow(command: Ran): readonly string[] {

@@ -75,7 +75,7 @@ async function print(context: Context, report: KillReport, options: JsonOption):
     await terminal.print(renderTable(terminal, head, report.sandboxes.map(sandboxRow)))
   }
   await terminal.print(summaryOf(report))
-  if (!report.persisted) terminal.note('The store could not take it: a restart of the server forgets it.')
+  if (!report.persisted) terminal.note('The store could not take it yet: until then it is in a file of the server.')
 }
 
 async function printList(context: Context, reports: readonly KillReport[], options: JsonOption): Promise<void> {

@@ -22,7 +22,7 @@ export function defineLogs(command: Command, context: Context): void {
 
 async function printAsJson({ terminal }: Context, command: RunningCommand, options: Options): Promise<void> {
   if (options.follow !== true) return terminal.printJson(await command.output())
-  for await (const event of command) await terminal.print(JSON.stringify(event))
+  for await (const event of command) await terminal.printJson(event, 'line')
 }
 
 async function print({ terminal }: Context, command: RunningCommand, options: Options): Promise<void> {

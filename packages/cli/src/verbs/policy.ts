@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { Airlock, AirlockError, type Backtest, type PolicyDocumentInput, type PolicyVersion } from '@airlock/sdk'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
+import { parseMoment } from '../moment.ts'
 import { renderTable, type Cell, type Row } from '../table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 import { effectCell } from './guardian.ts'
@@ -58,7 +59,7 @@ function addGet(policy: Command, context: Context): void {
       const { policies } = new Airlock({ role: 'admin' })
       const found = await policies.get(name, { ...scopeOf(options), version: options.version })
       if (options.json === true) return context.terminal.printJson(found)
-      await context.terminal.print(JSON.stringify(found.document, null, 2))
+      await context.terminal.printJson(found.document, 'page')
     })
 }
 
@@ -106,8 +107,8 @@ interface BacktestOptions extends JsonOption {
 function addBacktest(policy: Command, context: Context): void {
   withJson(policy.command('backtest').description('Show what a policy would have changed in what was decided before.'))
     .argument('<file>', 'a document as JSON; - reads stdin')
-    .option('--since <time>', 'decisions from this time on, such as 2026-01-31T00:00:00Z')
-    .option('--until <time>', 'decisions up to this time')
+    .option('--since <time>', 'decisions from this time on, or from this long ago on, like 1h', parseMoment)
+    .option('--until <time>', 'decisions up to this time, or up to this long ago', parseMoment)
     .option('--limit <count>', 'at most so many, newest first', parseNumber)
     .action(async (file: string, options: BacktestOptions) => {
       const { since, until, limit } = options

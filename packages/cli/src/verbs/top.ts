@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { printTop, watchTop, type TopOptions } from '../monitor/watch-top.ts'
 import { TOP_SORTS, type TopSort } from '../monitor/top-view.ts'
-import { parseDuration } from '../units.ts'
+import { formatDuration, parseDuration } from '../units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const EVERY_MS = { default: 2_000, min: 500, max: 3_600_000 }
@@ -19,7 +19,11 @@ export function defineTop(top: Command, context: Context): void {
   withJson(top)
     .option('--agent <agent>', 'only those of this agent')
     .addOption(new Option('--sort <by>', 'what comes first').choices(TOP_SORTS).default('cpu'))
-    .option('--every <seconds>', 'how often it is shown anew', parseEvery, EVERY_MS.default)
+    .addOption(
+      new Option('--every <duration>', 'how often it is shown anew')
+        .argParser(parseEvery)
+        .default(EVERY_MS.default, formatDuration(EVERY_MS.default)),
+    )
     .option('--once', 'show it once, as lines')
     .addHelpText('after', HELP)
     .action(async ({ agent, sort, every, once, json }: Options) => {

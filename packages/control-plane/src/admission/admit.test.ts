@@ -26,7 +26,7 @@ const PRINCIPAL: Principal = { actor: 'key:x', tenant: 'default', role: 'develop
 async function ask(agent: Partial<StoredAgent>, principal: Partial<Principal> = {}, body: object = {}) {
   const row: StoredAgent = { ...defaultAgent('default', 1), id: 'a', generation: 4, ...agent }
   await store.query((db) => insertAgentIfAbsent(db, row))
-  const asked = createSandboxBody.parse({ agent: 'a', ...body })
+  const asked = { ...createSandboxBody.parse(body), agent: 'a' }
   return store.query((db) => admit(db, { ...PRINCIPAL, ...principal }, asked))
 }
 

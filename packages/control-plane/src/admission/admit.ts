@@ -5,6 +5,9 @@ import { assertNotKilled } from './kill-list.ts'
 import { fillLimits } from './limits.ts'
 import { type TemplateFacts, templateFacts } from './templates.ts'
 
+/** What was asked for, with the agent that it is for. */
+export type SandboxOfAgent = CreateSandboxBody & { readonly agent: string }
+
 /** What a principal asked for and may have. */
 export interface Admitted {
   readonly agent: string
@@ -20,7 +23,7 @@ export interface Admitted {
  * Whether this principal may have this sandbox (G1). Reads only. An agent that is not there and one that is not the
  * principal's to use are the same to the caller: not found (G10).
  */
-export async function admit(db: Queries, principal: Principal, body: CreateSandboxBody): Promise<Admitted> {
+export async function admit(db: Queries, principal: Principal, body: SandboxOfAgent): Promise<Admitted> {
   const allowed = principal.agents === null || principal.agents.includes(body.agent)
   const agent = allowed ? await findAgent(db, { tenant: principal.tenant, agent: body.agent }) : undefined
   if (!agent) throw new AirlockError('agent_not_found')

@@ -2,7 +2,7 @@ import { type BudgetLimits, BOUNDS } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
-import { commitReservation, putSetLimits, releaseExpired, releaseReservation, sumHeld } from '../store/budgets.ts'
+import { findReservation, putSetLimits, releaseReservation, sumHeld } from '../store/budgets.ts'
 import { openStore, type Store, type StorePlace } from '../store/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
@@ -10,8 +10,16 @@ import { insertUsageFact } from '../store/usage.ts'
 import { type Asking, dayOf, limitsOf, type NodeCapacity, reserve } from './budgets.ts'
 
 const NOW = Date.parse('2026-11-16T12:00:00Z')
-const LIMITS: BudgetLimits = { sandboxes: 3, memoryBytes: 1000, cpus: 2, computeSecondsPerDay: 10, dollarsPerDay: 1 }
-const ROOMY: NodeCapacity = { sandboxes: 1000, memoryBytes: 1e9, cpus: 1000 }
+const LIMITS: BudgetLimits = {
+  sandboxes: 3,
+  memoryBytes: 1000,
+  diskBytes: 1000,
+  cpus: 2,
+  computeSecondsPerDay: 10,
+  dollarsPerDay: 1,
+}
+const ROOMY: NodeCapacity = { sandboxes: 1000, memoryBytes: 1e9, diskBytes: 1e9, isDiskFull: false, cpus: 1000 }
+const TINY = { memoryBytes: 1, diskBytes: 1, cpus: 0.1 } as const
 
 for (const dialect of DIALECTS)
   describe(`budgets on ${dialect.name}`, dialect.options, () => {
@@ -44,23 +52,24 @@ for (const dialect of DIALECTS)
         retryable: false,
         message: 'The budget of the agent a is exhausted: sandboxes, 3 of 3 are reserved, and 1 more were asked for.',
       })
-      expect(await held()).toEqual({ sandboxes: 3, memoryBytes: 30, cpuMillis: 300 })
+      expect(await held()).toEqual({ sandboxes: 3, memoryBytes: 30, diskBytes: 60, cpuMillis: 300 })
     })
 
     it.each([
-      ['memoryBytes', { memoryBytes: 1001, cpus: 0.1 }, '0 of 1000 are reserved, and 1001 more were asked for'],
-      ['cpus', { memoryBytes: 1, cpus: 2.1 }, '0 of 2 are reserved, and 2.1 more were asked for'],
+      ['memoryBytes', { ...TINY, memoryBytes: 1001 }, '0 of 1000 are reserved, and 1001 more were asked for'],
+      ['diskBytes', { ...TINY, diskBytes: 1001 }, '0 of 1000 are reserved, and 1001 more were asked for'],
+      ['cpus', { ...TINY, cpus: 2.1 }, '0 of 2 are reserved, and 2.1 more were asked for'],
     ])('refuse what one sandbox alone asks for beyond %s', async (name, limits, why) => {
       await expect(ask({ limits })).rejects.toMatchObject({
         message: `The budget of the agent a is exhausted: ${name}, ${why}.`,
       })
-      expect(await held()).toEqual({ sandboxes: 0, memoryBytes: 0, cpuMillis: 0 })
+      expect(await held()).toEqual({ sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpuMillis: 0 })
     })
 
     it('give tenths of a processor to the last, without losing one by rounding', async () => {
       await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: 'a' }, set({ sandboxes: 100, cpus: 0.3 })))
-      for (let i = 0; i < 3; i++) await ask({ limits: { memoryBytes: 1, cpus: 0.1 } })
-      await expect(ask({ limits: { memoryBytes: 1, cpus: 0.1 } })).rejects.toMatchObject({ code: 'budget_exhausted' })
+      for (let i = 0; i < 3; i++) await ask({ limits: TINY })
+      await expect(ask({ limits: TINY })).rejects.toMatchObject({ code: 'budget_exhausted' })
     })
 
     it('are those of the agent and of its tenant: what fits the one may be too much for the other', async () => {
@@ -100,6 +109,7 @@ for (const dialect of DIALECTS)
     it.each([
       ['sandboxes', { ...ROOMY, sandboxes: 1 }],
       ['memory', { ...ROOMY, memoryBytes: 19 }],
+      ['disk', { ...ROOMY, diskBytes: 39 }],
       ['processors', { ...ROOMY, cpus: 0.19 }],
     ])('refuse for a while when the node has no %s left', async (what, capacity) => {
       await ask({ tenant: 'globex' }, capacity)
@@ -111,32 +121,33 @@ for (const dialect of DIALECTS)
       await ask({ node: 'other' }, capacity)
     })
 
+    it('say so when the node never has that much, and when its host has only its reserve left', async () => {
+      await expect(ask({}, { ...ROOMY, diskBytes: 19 })).rejects.toMatchObject({
+        code: 'capacity_exhausted',
+        message: 'The node has less disk than that in all.',
+      })
+      await expect(ask({}, { ...ROOMY, isDiskFull: true })).rejects.toMatchObject({ code: 'host_disk_full' })
+    })
+
     it('count a try once whose answer was lost, and are free again once it is released', async () => {
-      const asking = anAsking({ limits: { memoryBytes: 1000, cpus: 2 } })
-      const rules = { defaults: LIMITS, capacity: { sandboxes: 1, memoryBytes: 1000, cpus: 2 } }
+      const asking = anAsking({ limits: { memoryBytes: 1000, diskBytes: 1000, cpus: 2 } })
+      const rules = {
+        defaults: LIMITS,
+        capacity: { ...ROOMY, sandboxes: 1, memoryBytes: 1000, diskBytes: 1000, cpus: 2 },
+      }
       for (let i = 0; i < 2; i++) await store.transaction((db) => reserve(db, asking, rules))
-      expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 1000, cpuMillis: 2000 })
+      expect(await held()).toEqual({ sandboxes: 1, memoryBytes: 1000, diskBytes: 1000, cpuMillis: 2000 })
       for (let i = 0; i < 2; i++) await store.transaction((db) => releaseReservation(db, asking.sandbox))
-      expect(await held()).toEqual({ sandboxes: 0, memoryBytes: 0, cpuMillis: 0 })
-      expect(await store.transaction((db) => commitReservation(db, asking.sandbox))).toBe(false)
+      expect(await held()).toEqual({ sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpuMillis: 0 })
+      expect(await store.query((db) => findReservation(db, asking.sandbox))).toBeUndefined()
     })
 
-    it('are freed when a node died before it committed, and only then', async () => {
-      const lost = await ask({ node: 'dead' })
-      const committed = await ask({ node: 'dead' })
-      const own = await ask()
-      expect(await store.transaction((db) => commitReservation(db, committed))).toBe(true)
-      const free = (now: number) => store.transaction((db) => releaseExpired(db, { node: 'here', now }))
-      expect(await free(NOW + 299_999)).toEqual([])
-      expect((await free(NOW + 300_000)).map((one) => one.sandbox)).toEqual([lost])
-      expect(await store.transaction((db) => commitReservation(db, lost))).toBe(false)
-      expect(await held()).toEqual({ sandboxes: 2, memoryBytes: 20, cpuMillis: 200 })
-      expect(await store.transaction((db) => commitReservation(db, own))).toBe(true)
-    })
-
-    it('are never exceeded, whoever asks, commits and releases at the same time', async () => {
+    it('are never exceeded, whoever asks and releases at the same time', async () => {
       const other = await openStore(place)
-      const rules = { defaults: LIMITS, capacity: { sandboxes: 6, memoryBytes: 2500, cpus: 5 } }
+      const rules = {
+        defaults: LIMITS,
+        capacity: { ...ROOMY, sandboxes: 6, memoryBytes: 2500, diskBytes: 2000, cpus: 5 },
+      }
       const run = async (deeds: readonly Deed[]): Promise<void> => {
         const living: string[] = []
         await Promise.all(
@@ -151,7 +162,6 @@ for (const dialect of DIALECTS)
             const isRefused = await by.transaction((db) => reserve(db, asking, rules)).then(() => false, expectRefusal)
             if (isRefused) return
             living.push(asking.sandbox)
-            await by.transaction((db) => commitReservation(db, asking.sandbox))
             await expectWithin(by, rules)
           }),
         )
@@ -181,6 +191,7 @@ const DEED: fc.Arbitrary<Deed> = fc.oneof(
       agent: fc.constantFrom('a', 'b'),
       limits: fc.record({
         memoryBytes: fc.integer({ min: 1, max: 600 }),
+        diskBytes: fc.integer({ min: 1, max: 600 }),
         cpus: fc.integer({ min: 1, max: 15 }).map((tenths) => tenths / 10),
       }),
     }),
@@ -197,9 +208,10 @@ async function expectWithin(
   expectAtMost(await store.query((db) => sumHeld(db, { node: 'here' })), rules.capacity)
 }
 
-function expectAtMost(held: Awaited<ReturnType<typeof sumHeld>>, most: NodeCapacity): void {
+function expectAtMost(held: Awaited<ReturnType<typeof sumHeld>>, most: Omit<NodeCapacity, 'isDiskFull'>): void {
   expect(held.sandboxes).toBeLessThanOrEqual(most.sandboxes)
   expect(held.memoryBytes).toBeLessThanOrEqual(most.memoryBytes)
+  expect(held.diskBytes).toBeLessThanOrEqual(most.diskBytes)
   expect(held.cpuMillis).toBeLessThanOrEqual(most.cpus * 1000)
 }
 
@@ -212,7 +224,7 @@ function expectRefusal(error: unknown): true {
 function anAsking(of: Partial<Asking>): Asking {
   const who = { tenant: 'acme', agent: 'a', node: 'here' }
   const ids = { reservation: newId('rsv'), sandbox: newId('sbx') }
-  return { ...who, ...ids, limits: { memoryBytes: 10, cpus: 0.1 }, now: NOW, ...of }
+  return { ...who, ...ids, limits: { memoryBytes: 10, diskBytes: 20, cpus: 0.1 }, now: NOW, ...of }
 }
 
 function set(limits: Partial<BudgetLimits>) {

@@ -10,8 +10,6 @@ import {
 import type { Queries } from '../store/store.ts'
 import { sumSpent } from '../store/usage.ts'
 
-/** Longer than any creation takes: its permit is over after a minute. */
-const RESERVED_MS = 5 * 60_000
 const RETRY_AFTER_S = 5
 
 /** Who wants a sandbox, how large, and where. */
@@ -21,7 +19,7 @@ export interface Asking {
   readonly tenant: string
   readonly agent: string
   readonly node: string
-  readonly limits: Pick<Limits, 'memoryBytes' | 'cpus'>
+  readonly limits: Pick<Limits, 'memoryBytes' | 'diskBytes' | 'cpus'>
   readonly now: number
 }
 
@@ -29,13 +27,16 @@ export interface Asking {
 export interface NodeCapacity {
   readonly sandboxes: number
   readonly memoryBytes: number
+  /** None is left while the host has only its reserve: `isDiskFull`. */
+  readonly diskBytes: number
+  readonly isDiskFull: boolean
   readonly cpus: number
 }
 
 /**
  * Sets aside what a sandbox may use, in the budgets of its agent and its tenant and on its node, or refuses. Precondition: in the
  * transaction that takes the place; transactions run one after another, so two requests cannot share what is left.
- * Held until the sandbox ends; one that is not committed in time is nobody's any more.
+ * Held until the sandbox ends.
  */
 export async function reserve(
   db: Queries,
@@ -60,27 +61,27 @@ export async function reserveChange(
 ): Promise<void> {
   const { tenant, agent, limits, sandbox } = asking
   const { from, defaults, capacity } = change
-  const risen = {
-    ...asking,
-    limits: {
-      memoryBytes: limits.memoryBytes > from.memoryBytes ? limits.memoryBytes : 0,
-      cpus: limits.cpus > from.cpus ? limits.cpus : 0,
-    },
+  const more = {
+    memoryBytes: limits.memoryBytes > from.memoryBytes ? limits.memoryBytes : 0,
+    diskBytes: limits.diskBytes > from.diskBytes ? limits.diskBytes : 0,
+    cpus: limits.cpus > from.cpus ? limits.cpus : 0,
   }
-  if (risen.limits.memoryBytes > 0 || risen.limits.cpus > 0) {
+  const risen = { ...asking, limits: more }
+  if (more.memoryBytes > 0 || more.diskBytes > 0 || more.cpus > 0) {
     await assertAllowed(db, risen, { scope: { tenant, agent }, defaults })
     await assertAllowed(db, risen, { scope: { tenant, agent: null }, defaults })
     await assertRoom(db, risen, capacity)
   }
   await holdFor(db, sandbox, {
     memoryBytes: Math.max(limits.memoryBytes, from.memoryBytes),
+    diskBytes: Math.max(limits.diskBytes, from.diskBytes),
     cpus: Math.max(limits.cpus, from.cpus),
   })
 }
 
 /** What a sandbox holds from now on. */
 export async function holdFor(db: Queries, sandbox: string, limits: Asking['limits']): Promise<void> {
-  await updateReservation(db, sandbox, { memoryBytes: limits.memoryBytes, cpuMillis: millis(limits.cpus) })
+  await updateReservation(db, sandbox, heldOf(limits))
 }
 
 /** The limits that hold for an agent, or with null for its tenant. */
@@ -98,6 +99,7 @@ function defaultsOf(of: BudgetScope, agent: BudgetLimits): BudgetLimits {
   return {
     sandboxes: agent.sandboxes * BOUNDS.tenantShare,
     memoryBytes: agent.memoryBytes * BOUNDS.tenantShare,
+    diskBytes: agent.diskBytes * BOUNDS.tenantShare,
     cpus: agent.cpus * BOUNDS.tenantShare,
     computeSecondsPerDay: agent.computeSecondsPerDay * BOUNDS.tenantShare,
     dollarsPerDay: agent.dollarsPerDay * BOUNDS.tenantShare,
@@ -112,10 +114,11 @@ async function assertAllowed(
   const { scope } = of
   const limits = await limitsOf(db, scope, of.defaults)
   const held = await sumHeld(db, scope, asking.sandbox)
-  const { memoryBytes, cpus } = asking.limits
+  const { memoryBytes, diskBytes, cpus } = asking.limits
   const wanted = [
     { name: 'sandboxes', used: held.sandboxes, more: 1, limit: limits.sandboxes, per: 1 },
     { name: 'memoryBytes', used: held.memoryBytes, more: memoryBytes, limit: limits.memoryBytes, per: 1 },
+    { name: 'diskBytes', used: held.diskBytes, more: diskBytes, limit: limits.diskBytes, per: 1 },
     { name: 'cpus', used: held.cpuMillis, more: millis(cpus), limit: millis(limits.cpus), per: 1000 },
   ] as const
   for (const { name, used, more, limit, per } of wanted)
@@ -133,16 +136,21 @@ async function assertAllowed(
 /** Fails closed: what the node cannot keep is not promised. */
 async function assertRoom(db: Queries, asking: Omit<Asking, 'reservation'>, capacity: NodeCapacity): Promise<void> {
   const held = await sumHeld(db, { node: asking.node }, asking.sandbox)
-  const full =
-    held.sandboxes + 1 > capacity.sandboxes
-      ? 'sandboxes'
-      : isOver(held.memoryBytes, asking.limits.memoryBytes, capacity.memoryBytes)
-        ? 'memory'
-        : isOver(held.cpuMillis, millis(asking.limits.cpus), millis(capacity.cpus))
-          ? 'processors'
-          : undefined
+  const { memoryBytes, diskBytes, cpus } = asking.limits
+  if (diskBytes > 0 && capacity.isDiskFull) throw new AirlockError('host_disk_full')
+  const wanted = [
+    { of: 'sandboxes', used: held.sandboxes, more: 1, limit: capacity.sandboxes },
+    { of: 'memory', used: held.memoryBytes, more: memoryBytes, limit: capacity.memoryBytes },
+    { of: 'disk', used: held.diskBytes, more: diskBytes, limit: capacity.diskBytes },
+    { of: 'processors', used: held.cpuMillis, more: millis(cpus), limit: millis(capacity.cpus) },
+  ]
+  const full = wanted.find(({ used, more, limit }) => isOver(used, more, limit))
   if (full === undefined) return
-  throw new AirlockError('capacity_exhausted', `The node has promised all of its ${full}.`, {
+  if (full.more > full.limit)
+    throw new AirlockError('capacity_exhausted', `The node has less ${full.of} than that in all.`, {
+      hint: 'Ask for less: waiting does not help.',
+    })
+  throw new AirlockError('capacity_exhausted', `The node has promised all of its ${full.of}.`, {
     retryAfterS: RETRY_AFTER_S,
   })
 }
@@ -158,9 +166,12 @@ function exhausted(scope: BudgetScope, name: BudgetLimitName, why: string): Airl
 }
 
 function reservationOf(asking: Asking): StoredReservation {
-  const { reservation: id, sandbox, tenant, agent, node, limits, now } = asking
-  const held = { memoryBytes: limits.memoryBytes, cpuMillis: millis(limits.cpus) }
-  return { sandbox, id, tenant, agent, node, ...held, expiresAt: now + RESERVED_MS }
+  const { reservation: id, sandbox, tenant, agent, node, limits } = asking
+  return { sandbox, id, tenant, agent, node, ...heldOf(limits) }
+}
+
+function heldOf({ memoryBytes, diskBytes, cpus }: Asking['limits']) {
+  return { memoryBytes, diskBytes, cpuMillis: millis(cpus) }
 }
 
 /** Parts of a processor are counted in whole thousandths, so that sums are exact. */

@@ -1,5 +1,5 @@
-import type { StagedSink, Written } from '@airlock/audit'
-import { AirlockError, isGoverned, type NewRecord } from '@airlock/contract'
+import type { NoteOptions, StagedSink, Written } from '@airlock/audit'
+import { AirlockError, isAirlockError, isGoverned, type NewRecord } from '@airlock/contract'
 
 /** The way to evidence for who serves callers. Nothing governed is recorded as requested that Guardian was not asked about. */
 export class EvidenceGate implements StagedSink {
@@ -11,7 +11,14 @@ export class EvidenceGate implements StagedSink {
 
   async require(record: NewRecord): Promise<void> {
     assertAsked(record)
-    await this.#to.require(record)
+    try {
+      await this.#to.require(record)
+    } catch (error) {
+      // Broken evidence is still read. That it was is recorded in the chain of no tenant.
+      if (record.point !== 'audit.read' || !isAirlockError(error) || error.code !== 'evidence_broken') throw error
+      const payload = { ...record.payload, tenant: record.tenant }
+      await this.#to.require({ ...record, tenant: 'system', payload })
+    }
   }
 
   async requireWritten(record: NewRecord): Promise<Written> {
@@ -19,9 +26,9 @@ export class EvidenceGate implements StagedSink {
     return this.#to.requireWritten(record)
   }
 
-  note(record: NewRecord): void {
+  note(record: NewRecord, options?: NoteOptions): void {
     assertAsked(record)
-    this.#to.note(record)
+    this.#to.note(record, options)
   }
 
   async flush(timeoutMs: number): Promise<void> {

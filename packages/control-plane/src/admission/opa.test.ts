@@ -22,12 +22,15 @@ afterEach(() => {
 })
 
 /** Something in the place of OPA, which answers as the test says; what a real one answers is tested where one can be built. */
-async function answering(answer: (response: ServerResponse, request: IncomingMessage) => void): Promise<Opa> {
+async function answering(
+  answer: (response: ServerResponse, request: IncomingMessage) => void,
+  timeoutMs = 30_000,
+): Promise<Opa> {
   server = createServer((request, response) => answer(response, request))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  return new Opa({ url: `http://127.0.0.1:${port}/`, path: '/v1/data/airlock/decision', timeoutMs: 200 })
+  return new Opa({ url: `http://127.0.0.1:${port}/`, path: '/v1/data/airlock/decision', timeoutMs })
 }
 
 const says = async (result: unknown) => answering((response) => response.end(JSON.stringify({ result })))
@@ -137,7 +140,7 @@ describe('OPA fails closed', () => {
   })
 
   it('when it does not answer in time, sends elsewhere, or is not there', async () => {
-    let opa = await answering(() => {})
+    let opa = await answering(() => {}, 200)
     expect(await opa.decide(QUESTION)).toEqual(denial('OPA did not answer within 200 ms.'))
     server?.closeAllConnections()
     server?.close()

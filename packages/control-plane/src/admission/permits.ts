@@ -1,10 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { type Permit, signPermit } from '@airlock/contract'
+import { type Permit, PERMIT_LIFE_MS, signPermit } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { openSigningKey, replaceFile } from './signing-key.ts'
-
-const PERMIT_LIFE_MS = 60_000
 
 /** Signs permits; the data plane knows only the public half. */
 export class PermitDesk {

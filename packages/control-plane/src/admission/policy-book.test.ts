@@ -53,7 +53,7 @@ for (const dialect of DIALECTS)
       await book.refresh()
       expect([effect('acme'), effect('globex')]).toEqual(['deny', 'allow'])
       expect(book.decide(ask('acme'))).toMatchObject({
-        policyVersion: 'builtin@1,house@1',
+        policyVersion: 'builtin@2,house@1',
         rules: [{ policy: 'house', rule: 'no', effect: 'deny', risk: 'high', reason: 'No.' }],
       })
       await write(row({ scope: 'acme', name: 'house', version: 2 }, null))
@@ -61,7 +61,7 @@ for (const dialect of DIALECTS)
       await book.refresh()
       expect([effect('acme'), effect('globex')]).toEqual(['deny', 'deny'])
       expect(book.inForce('acme').map(({ name, version }) => `${name}@${version}`)).toEqual([
-        'builtin@1',
+        'builtin@2',
         'platform-a@1',
       ])
     })

@@ -5,18 +5,20 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 const JSON_BODY_MS = 30_000
 /** An upload may take hours, but not pause for longer than this. */
 const UPLOAD_IDLE_MS = 120_000
+/** `{}`, with room for blanks. */
+const EMPTY_BYTES = 1024
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Looks at headers only, so that a body that will be refused is never read. */
 export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
   if (!hasBody(headers) || route.sends === 'bytes') return throwOnLength(headers, BOUNDS.uploadBytes)
-  if (!route.body) throw new AirlockError('invalid_request', 'This route takes no body.')
+  if (route.roles === 'public') throw noBody()
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json')
     throw new AirlockError('unsupported_media_type', 'The body must be application/json.')
   if (headers['content-encoding'] !== undefined)
     throw new AirlockError('unsupported_media_type', 'A compressed body is not understood.')
-  throwOnLength(headers, BOUNDS.jsonBodyBytes)
+  throwOnLength(headers, route.body ? BOUNDS.jsonBodyBytes : EMPTY_BYTES)
 }
 
 /** The parsed body, `{}` when there is none. Reads at most the bound. */
@@ -24,10 +26,20 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   return hasBody(request.headers) ? parseJson(await readWhole(request, BOUNDS.jsonBodyBytes)) : {}
 }
 
+/** Reads the body of a route that takes none: `{}` says as much as nothing, and many clients always send it. */
+export async function throwOnContent(request: IncomingMessage): Promise<void> {
+  if (!hasBody(request.headers)) return
+  const value = parseJson(await readWhole(request, EMPTY_BYTES))
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length > 0)
+    throw noBody()
+}
+
 /** The body as text, for whoever parses it by rules of its own. Reads at most `limit` bytes. */
 export async function readText(request: IncomingMessage, limit: number): Promise<string> {
   throwOnLength(request.headers, limit)
-  return (await readWhole(request, limit)).toString('utf8')
+  const text = (await readWhole(request, limit)).toString('utf8')
+  if (PROTO.test(text)) throwOnProto(parseText(text))
+  return text
 }
 
 /** The body of an upload with backpressure. Stopping early leaves the connection whole, for the error to be answered. */
@@ -88,11 +100,48 @@ async function* boundedBytes(request: IncomingMessage, limit: number): AsyncGene
 
 function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return {}
+  const text = decode(bytes)
+  const value = parseText(text)
+  if (PROTO.test(text)) throwOnProto(value)
+  return value
+}
+
+function decode(bytes: Buffer): string {
   try {
-    return JSON.parse(UTF8.decode(bytes))
+    return UTF8.decode(bytes)
   } catch (cause) {
-    throw new AirlockError('invalid_request', 'The body is not valid JSON.', { cause })
+    throw notJson(cause)
   }
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw notJson(cause)
+  }
+}
+
+/** Whether some key may be `__proto__`, also in escapes: looking at every key of every body would cost more than reading it. */
+const PROTO = /__proto__|\\u00(?:5f|70|72|6f|74)/i
+
+/** No object keeps such a key, so a label or a variable of that name would be gone without a word. */
+function throwOnProto(value: unknown): void {
+  const left: unknown[] = [value]
+  for (let one = left.pop(); one !== undefined; one = left.pop()) {
+    if (typeof one !== 'object' || one === null) continue
+    if (Object.hasOwn(one, '__proto__'))
+      throw new AirlockError('invalid_request', 'No field, label or variable may be named "__proto__".')
+    for (const inner of Object.values(one)) left.push(inner)
+  }
+}
+
+function notJson(cause: unknown): AirlockError {
+  return new AirlockError('invalid_request', 'The body is not valid JSON.', { cause })
+}
+
+function noBody(): AirlockError {
+  return new AirlockError('invalid_request', 'This route takes no body.', { hint: 'Send none, or {}.' })
 }
 
 function tooLarge(limit: number): AirlockError {

@@ -37,10 +37,10 @@ export class HeldBytes implements AsyncIterable<Buffer> {
     const hash = createHash('sha256')
     const chunks: Buffer[] = []
     const iterator = this.#source[Symbol.asyncIterator]()
-    const end = Date.now() + READ_MS
+    const end = performance.now() + READ_MS
     try {
       for (;;) {
-        const next = await orLate(iterator.next(), end - Date.now())
+        const next = await orLate(iterator.next(), end - performance.now())
         if (next.done === true) return { digest: hash.digest('hex'), chunks }
         hash.update(next.value)
         chunks.push(next.value)

@@ -4,6 +4,8 @@ import { isIPv4 } from 'node:net'
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
+const ONCE = ['host', 'authorization'] as const
+
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
@@ -18,6 +20,16 @@ export function throwOnForeignHost(header: string | undefined): void {
     throw new AirlockError('forbidden', 'This server listens on loopback and answers to loopback names only.', {
       hint: 'Use http://localhost or http://127.0.0.1.',
     })
+}
+
+/** Two readers of a request could each believe another of two such headers. */
+export function throwOnRepeated(rawHeaders: readonly string[]): void {
+  for (const name of ONCE) {
+    const isNamed = (text: string, at: number): boolean =>
+      at % 2 === 0 && text.length === name.length && text.toLowerCase() === name
+    if (rawHeaders.findIndex(isNamed) !== rawHeaders.findLastIndex(isNamed))
+      throw new AirlockError('invalid_request', `The header ${name} is there more than once.`)
+  }
 }
 
 /** What a browser sends for a page: only one of this machine, or one that this server itself gave, may ask. */

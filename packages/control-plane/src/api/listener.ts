@@ -1,5 +1,5 @@
 import { AirlockError } from '@airlock/contract'
-import { newId } from '@airlock/std'
+import { endSoon, newId } from '@airlock/std'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
@@ -10,15 +10,13 @@ export interface Tls {
   readonly key: string
 }
 
-const MAX_CONNECTIONS = 2_048
-
 /** The bounds of a connection. Bodies have their own: an upload or a stdin may take long, a head may not. */
 const LIMITS = {
   maxHeaderSize: 16 * 1024,
-  headersTimeout: 10_000,
+  headersTimeout: 5_000,
   requestTimeout: 0,
   keepAliveTimeout: 65_000,
-  connectionsCheckingInterval: 5_000,
+  connectionsCheckingInterval: 500,
   keepAlive: true,
   keepAliveInitialDelay: 30_000,
   noDelay: true,
@@ -26,9 +24,8 @@ const LIMITS = {
 
 export function createListener(handler: RequestListener, tls: Tls | null): Server {
   const server = tls
-    ? createTlsServer({ ...LIMITS, ...tls, minVersion: 'TLSv1.2' }, handler)
+    ? createTlsServer({ ...LIMITS, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: LIMITS.headersTimeout }, handler)
     : createServer(LIMITS, handler)
-  server.maxConnections = MAX_CONNECTIONS
   // A client that waits for "100 Continue" gets it only once its key is known and its body is wanted.
   server.on('checkContinue', handler)
   return server
@@ -52,5 +49,5 @@ export function refuseMalformed(error: Error & { readonly code: string }, socket
     `x-request-id: ${id}`,
     'connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
+  endSoon(socket, `${head.join('\r\n')}\r\n\r\n${text}`)
 }

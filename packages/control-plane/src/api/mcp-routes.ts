@@ -17,8 +17,8 @@ import { exactly } from './stream.ts'
 interface Options {
   readonly handlers: Handlers
   readonly caller: Caller
-  /** Throws when the role of the caller may not use the route. */
-  readonly authorize: (name: RouteName, caller: Caller) => void
+  /** Throws when the caller may not use the route, or not so often. */
+  readonly admit: (name: RouteName, caller: Caller) => void
 }
 
 /** The routes as a caller over HTTP has them, without HTTP: the same rights, schemas, handlers and checks of the answer. */
@@ -60,8 +60,8 @@ export class HandlerRoutes implements Routes {
     request: AnyRequest,
     how: { readonly wants: 'json' | 'events'; readonly signal: AbortSignal },
   ): Promise<Answer> {
-    const { handlers, caller, authorize } = this.#options
-    authorize(name, caller)
+    const { handlers, caller, admit } = this.#options
+    admit(name, caller)
     const handler = handlers[name] as (call: unknown) => Promise<Answer>
     return handler(parseAsked(name, request, { ...how, caller }))
   }

@@ -16,8 +16,9 @@ const METHODS = ['POST', 'GET', 'DELETE'] as const
 export interface McpHost {
   readonly handlers: Handlers
   readonly log: Log
-  readonly authenticate: (request: FastifyRequest) => Promise<Caller>
-  readonly authorize: (name: RouteName, caller: Caller) => void
+  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<Caller>
+  /** Throws when the caller may not use the route, or not so often. */
+  readonly admit: (name: RouteName, caller: Caller) => void
   /** Whether the server answers to loopback names only. */
   readonly isLocal: () => boolean
   /** Aborts when the client is gone or the server closes. */
@@ -30,17 +31,17 @@ export function registerMcp(app: FastifyInstance, host: McpHost): McpHttp {
   app.route({
     method: [...METHODS],
     url: '/mcp',
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
       request.routeName = 'mcp'
       throwOnForeignOrigin(request.headers, host.isLocal())
-      request.caller = await host.authenticate(request)
+      request.caller = await host.authenticate(request, reply)
     },
     handler: async (request, reply) => {
       const { caller } = request
       if (!caller) throw new AirlockError('unauthenticated')
-      const { handlers, authorize, log } = host
+      const { handlers, admit, log } = host
       const response = await http.answer({
-        routes: new HandlerRoutes({ handlers, authorize, caller }),
+        routes: new HandlerRoutes({ handlers, admit, caller }),
         version: VERSION,
         owner: `${caller.principal.tenant} ${caller.principal.actor}`,
         method: request.method,

@@ -1,6 +1,5 @@
 import type { SandboxState } from '@airlock/contract'
 import { performance } from 'node:perf_hooks'
-import type { MonitorOverview } from '../monitor/overview.ts'
 import { monitorText } from './monitor-text.ts'
 import { family, type Sample } from './prometheus.ts'
 
@@ -40,7 +39,7 @@ export class Metrics {
     this.#durations.set(route, series)
   }
 
-  render(sandboxes: Readonly<Record<SandboxState, number>>, monitor: MonitorOverview): string {
+  render(sandboxes: Readonly<Record<SandboxState, number>>, monitor: Parameters<typeof monitorText>[0]): string {
     return [
       ...family({
         name: 'airlock_sandboxes',

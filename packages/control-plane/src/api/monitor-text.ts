@@ -1,14 +1,21 @@
-import type { MetricTotal } from '@airlock/contract'
+import type { MetricTotal, NodeDisk } from '@airlock/contract'
 import type { MonitorOverview } from '../monitor/overview.ts'
 import { family, type Sample } from './prometheus.ts'
 
 /** What sandboxes use and what watching them costs, as Prometheus text. Bounded: tenants and agents beyond the first are one line. */
-export function monitorText({ rounds, alerts, tenants, agents }: MonitorOverview): readonly string[] {
+export function monitorText({
+  rounds,
+  alerts,
+  tenants,
+  agents,
+  disk,
+}: MonitorOverview & { readonly disk: NodeDisk | null }): readonly string[] {
   return [
     ...GAUGES.flatMap((gauge) => [
       ...usage(`airlock_tenant_${gauge.name}`, gauge, tenants),
       ...usage(`airlock_agent_${gauge.name}`, gauge, agents),
     ]),
+    ...(disk ? diskText(disk) : []),
     ...family({
       name: 'airlock_alerts_total',
       type: 'counter',
@@ -32,6 +39,15 @@ export function monitorText({ rounds, alerts, tenants, agents }: MonitorOverview
         { suffix: '_count', value: rounds.done },
       ],
     }),
+  ]
+}
+
+function diskText({ freeBytes, reserveBytes }: NodeDisk): readonly string[] {
+  const gauge = (name: string, help: string, value: number) =>
+    family({ name, type: 'gauge', help, samples: [{ value }] })
+  return [
+    ...gauge('airlock_host_disk_free_bytes', 'Free on the file system of the state directory.', freeBytes),
+    ...gauge('airlock_host_disk_reserve_bytes', 'What of that is to stay free.', reserveBytes),
   ]
 }
 

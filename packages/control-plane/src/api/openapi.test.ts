@@ -50,7 +50,9 @@ describe('what the server says about itself', () => {
     expect(await (await fetch(`${api.url}/readyz`)).json()).toEqual({ status: 'ready' })
     api.core.ready = { ready: false, reason: 'The data plane does not answer.' }
     const response = await fetch(`${api.url}/readyz`)
-    api.core.ready = { ready: true }
+    api.core.ready = { ready: true, warnings: ['host_disk_low'] }
+    expect(await (await fetch(`${api.url}/readyz`)).json()).toEqual({ status: 'ready', warnings: ['host_disk_low'] })
+    api.core.ready = { ready: true, warnings: [] }
     expect([response.status, await response.json()]).toMatchObject([
       503,
       { error: { code: 'not_ready', message: 'The data plane does not answer.' } },

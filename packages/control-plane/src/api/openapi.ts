@@ -1,6 +1,7 @@
 import {
   BOUNDS,
   COMMON_ERRORS,
+  isReducing,
   ERRORS,
   GUARDED_ERRORS,
   isGoverned,
@@ -40,15 +41,20 @@ export function openapiDocument(): Json {
 
 /** Every error a route may answer: its own, those of all routes, and those of Guardian where it is asked. */
 export function errorsOf(route: Route): readonly ErrorCode[] {
-  const common = route.roles === 'public' ? COMMON_ERRORS.filter((code) => !NEEDS_KEY.has(code)) : COMMON_ERRORS
-  return [...new Set([...common, ...(isAsked(route) ? GUARDED_ERRORS : []), ...route.errors])]
+  const keyed = route.roles === 'public' ? COMMON_ERRORS.filter((code) => !NEEDS_KEY.has(code)) : COMMON_ERRORS
+  const common = isReducing(route) ? keyed.filter((code) => code !== 'too_many_requests') : keyed
+  // Whatever waits for its record may find the chain of its tenant broken, or full.
+  const recorded: readonly ErrorCode[] = route.errors.includes('evidence_unavailable')
+    ? ['evidence_broken', 'evidence_full']
+    : []
+  return [...new Set([...common, ...(isAsked(route) ? GUARDED_ERRORS : []), ...route.errors, ...recorded])]
 }
 
 function isAsked({ effect }: Route): boolean {
   return effect !== undefined && isGoverned(effect)
 }
 
-const NEEDS_KEY: ReadonlySet<ErrorCode> = new Set(['unauthenticated', 'forbidden'])
+const NEEDS_KEY: ReadonlySet<ErrorCode> = new Set(['unauthenticated', 'forbidden', 'too_many_requests'])
 
 const errorBody = z.strictObject({
   error: z.strictObject({

@@ -2,7 +2,7 @@ import { AirlockError, describeIssues, ROUTES, type Route, type RouteName } from
 import type { FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { withAsked } from './asked.ts'
-import { readBytes, readJson } from './body.ts'
+import { readBytes, readJson, throwOnContent } from './body.ts'
 import type { Call } from './call.ts'
 
 const PATH_FIELDS: ReadonlySet<PropertyKey> = new Set(['path', 'from', 'to', 'cwd'])
@@ -17,6 +17,7 @@ export async function parseCall<N extends RouteName>(
   const params = route.params && parseWith(route.params, request.params)
   const query = parseQuery(route, request.query)
   const body = route.body && parseWith(route.body, await readJson(request.raw))
+  if (!route.body && route.sends !== 'bytes') await throwOnContent(request.raw)
   const asked = { route: name, params, query, body, bytes: readBytes(request.raw), signal }
   const call = {
     ...withAsked(request.caller, asked),

@@ -1,14 +1,10 @@
 import { AirlockError, isAirlockError, ROUTES, toAirlockError, type Route, type RouteName } from '@airlock/contract'
-import type { Log } from '@airlock/std'
+import { endWhenHeard, type Log } from '@airlock/std'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Readable } from 'node:stream'
 import { hasBody } from './body.ts'
 import type { Answer } from './call.ts'
 import { cutWhenSlow, eventFrames, exactly } from './stream.ts'
-
-/** How long and how much of a refused body is read and thrown away, so that the client gets to read our answer. */
-const DRAIN_MS = 1_000
-const DRAIN_BYTES = 8 * 1024 * 1024
 
 export interface Exchange {
   readonly request: FastifyRequest
@@ -54,7 +50,8 @@ export function sendError(thrown: unknown, exchange: Exchange): void {
   reply.removeHeader('content-length').removeHeader('content-disposition')
   reply.code(error.status).type('application/json; charset=utf-8')
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS)
-  if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="airlock"')
+  if (error.code === 'unauthenticated')
+    reply.headers({ 'www-authenticate': 'Bearer realm="airlock"', connection: 'close' })
   const text = errorText(error, request.id)
   if (!hasBody(request.headers) || request.raw.complete) return void reply.send(text)
   reply.hijack()
@@ -109,15 +106,5 @@ function answerAndDrain({ request, reply }: Exchange, text: string): void {
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value)
   raw.writeHead(reply.statusCode, { connection: 'close', 'content-length': Buffer.byteLength(text) })
   raw.write(text)
-  let left = DRAIN_BYTES
-  const end = (): void => {
-    clearTimeout(timer)
-    raw.end()
-  }
-  const timer = setTimeout(end, DRAIN_MS)
-  request.raw.on('data', (chunk: Buffer) => {
-    left -= chunk.length
-    if (left < 0) end()
-  })
-  request.raw.once('end', end).once('error', end).once('close', end).resume()
+  endWhenHeard(request.raw, raw)
 }

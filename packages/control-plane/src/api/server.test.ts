@@ -2,8 +2,9 @@ import { AirlockError, ROUTES, type Route } from '@airlock/contract'
 import * as fc from 'fast-check'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { systemClock } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
+import { AMPLE_RATES, KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 import { TEST_EVENTS } from './testing/test-events.ts'
 import { TEST_METRICS } from './testing/test-metrics.ts'
 
@@ -150,6 +151,20 @@ describe('bad input gets a clear error and changes nothing', () => {
     ],
     'malformed JSON': ['POST', '/v1/sandboxes', { text: '{"a":' }, 'invalid_request', /not valid JSON/],
     '__proto__ in a body': ['POST', '/v1/sandboxes', { text: '{"__proto__":{}}' }, 'invalid_request', /__proto__/],
+    'a label named __proto__': [
+      'POST',
+      '/v1/sandboxes',
+      { text: '{"labels":{"__proto__":"x"}}' },
+      'invalid_request',
+      /"__proto__"/,
+    ],
+    'a variable named __proto__ in escapes': [
+      'POST',
+      '/v1/sandboxes',
+      { text: '{"env":{"\\u005f_proto__":"x"}}' },
+      'invalid_request',
+      /"__proto__"/,
+    ],
     'another content type': [
       'POST',
       '/v1/sandboxes',
@@ -167,9 +182,16 @@ describe('bad input gets a clear error and changes nothing', () => {
     'a body where none is taken': [
       'DELETE',
       `/v1/sandboxes/${SANDBOX}/files?path=a`,
-      { body: {} },
+      { body: { a: 1 } },
       'invalid_request',
       /no body/,
+    ],
+    'a long body where none is taken': [
+      'DELETE',
+      `/v1/sandboxes/${SANDBOX}/files?path=a`,
+      { text: `{${' '.repeat(2000)}}` },
+      'body_too_large',
+      /1024/,
     ],
     'an unknown route': ['GET', '/v1/nothing', {}, 'route_not_found', /GET \/v1\/nothing/],
     'a wrong method': ['DELETE', '/v1/sandboxes', {}, 'route_not_found', /DELETE/],
@@ -193,6 +215,23 @@ describe('bad input gets a clear error and changes nothing', () => {
       expect(response.status).toBeLessThan(500)
       expect(api.core.sandboxes.size).toBe(before)
     })
+
+  it.each(['host: other', `authorization: Bearer ${KEYS.admin}`])('refuses a second %s', async (header) => {
+    const head = `GET /v1/whoami HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${KEYS.developer}\r\n`
+    expect(await raw(`${head}connection: close\r\n\r\n`)).toContain('HTTP/1.1 200')
+    expect(await raw(`${head}${header}\r\nconnection: close\r\n\r\n`)).toContain('HTTP/1.1 400')
+  })
+
+  it('takes {} wherever no body is needed, and text that only speaks of __proto__', async () => {
+    const { id } = await createSandbox({ labels: { about: '__proto__' } })
+    expect((await call('POST', `/v1/sandboxes/${id}/pause`, { body: {} })).status).toBeLessThan(300)
+    for (const route of Object.values<Route>(ROUTES).filter((one) => !one.body && one.sends !== 'bytes')) {
+      if (route.method === 'GET' || route.roles === 'public') continue
+      const path = route.path.replaceAll(/\{\w+\}/g, 'x')
+      const response = await call(route.method, path, { body: {}, key: KEYS.admin })
+      expect([path, await response.text()]).toEqual([path, expect.not.stringContaining('takes no body')])
+    }
+  })
 
   it('never answers 500 to arbitrary JSON', async () => {
     const paths = ['/v1/sandboxes', `/v1/sandboxes/${SANDBOX}/commands`, `/v1/sandboxes/${SANDBOX}/files/move`]
@@ -362,9 +401,11 @@ describe('errors', () => {
       metrics: TEST_METRICS,
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
+      clock: systemClock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       tls: null,
       trustedProxy: false,
+      requestRates: AMPLE_RATES,
     })
     await expect(edge.listen('0.0.0.0', 0)).rejects.toMatchObject({ code: 'config_invalid' })
   })

@@ -1,7 +1,7 @@
 import type { AuditSink } from '@airlock/audit'
-import { AirlockError, type Principal, ROUTES, type Route, type RouteName } from '@airlock/contract'
+import { AirlockError, isReducing, type Principal, ROUTES, type Route, type RouteName } from '@airlock/contract'
 import type { McpHttp } from '@airlock/mcp'
-import { newId, type Log } from '@airlock/std'
+import { type Clock, newId, type Log } from '@airlock/std'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
@@ -12,12 +12,14 @@ import type { Who } from '../orchestration/who.ts'
 import { parseWait } from './asked.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
-import { isLoopback, throwOnForeignHost } from './host-check.ts'
+import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
 import { registerMcp } from './mcp.ts'
 import { Metrics } from './metrics.ts'
+import { connectionBounds, OpenConnections } from './open-connections.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
+import { type RequestRateBounds, RequestRates } from './request-rates.ts'
 import { agentHandlers } from './routes/agents.ts'
 import { approvalHandlers } from './routes/approvals.ts'
 import { auditHandlers } from './routes/audit.ts'
@@ -48,6 +50,8 @@ declare module 'fastify' {
 /** What is still answering when the server closes gets this long to end. */
 const CLOSE_MS = 2_000
 const CLOSE_SWEEP_MS = 20
+/** Connections that wait to be accepted; the kernel has a bound of its own. */
+const BACKLOG = 4_096
 
 export interface ApiOptions {
   readonly core: Core
@@ -56,9 +60,11 @@ export interface ApiOptions {
   readonly metrics: MetricFeed
   readonly authenticator: Authenticator
   readonly audit: AuditSink
+  readonly clock: Clock
   readonly log: Log
   readonly tls: Tls | null
   readonly trustedProxy: boolean
+  readonly requestRates: RequestRateBounds
 }
 
 export interface Api {
@@ -89,14 +95,18 @@ class Edge implements Api {
   readonly #handlers: Handlers
   readonly #metrics = new Metrics()
   readonly #closing = new AbortController()
+  readonly #connections: OpenConnections
+  readonly #rates: RequestRates
   #checksHost = true
   #mcp: McpHttp | undefined
 
   constructor(options: ApiOptions) {
     this.#options = options
     this.#handlers = handlersFor(options, this.#metrics)
+    this.#rates = new RequestRates(options.requestRates)
+    this.#connections = new OpenConnections(connectionBounds(), options.trustedProxy)
     this.#app = fastify({
-      serverFactory: (handler) => createListener(handler, options.tls),
+      serverFactory: (handler) => this.#connections.watch(createListener(handler, options.tls)),
       clientErrorHandler: refuseMalformed,
       frameworkErrors: (error, request, reply) => {
         this.#greet(request, reply)
@@ -107,7 +117,8 @@ class Edge implements Api {
       routerOptions: { maxParamLength: 8 * 1024 },
       exposeHeadRoutes: false,
       return503OnClosing: false,
-      trustProxy: options.trustedProxy,
+      // What our own proxy saw. What it was told by the caller is no better than the caller.
+      trustProxy: options.trustedProxy && ((_address, hops) => hops === 0),
     })
   }
 
@@ -137,7 +148,7 @@ class Edge implements Api {
     if (!isLoopback(host) && !tls && !trustedProxy)
       throw new AirlockError('config_invalid', `host: ${host} is not loopback, so it needs TLS or trusted_proxy.`)
     this.#checksHost = isLoopback(host) && !trustedProxy
-    await this.#app.listen({ host, port })
+    await this.#app.listen({ host, port, backlog: BACKLOG })
     const address = this.#app.server.address()
     const bound = typeof address === 'object' && address ? address.port : port
     return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${bound}`
@@ -162,11 +173,12 @@ class Edge implements Api {
     this.#app.route({
       method: route.method,
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
         request.routeName = name
         if (route.roles !== 'public') {
-          request.caller = await this.#authenticate(request)
-          this.#authorize(name, request.caller)
+          request.caller = await this.#authenticate(request, reply, route)
+          this.#admitConnection(name, request.caller, reply)
+          this.#admit(name, request.caller)
         }
         throwOnBody(route, request.headers)
       },
@@ -183,8 +195,8 @@ class Edge implements Api {
     return registerMcp(this.#app, {
       handlers: this.#handlers,
       log: this.#options.log,
-      authenticate: async (request) => this.#authenticate(request),
-      authorize: (name, caller) => this.#authorize(name, caller),
+      authenticate: async (request, reply) => this.#authenticate(request, reply),
+      admit: (name, caller) => this.#admit(name, caller),
       isLocal: () => this.#checksHost,
       signalFor: (reply) => this.#signalFor(reply),
     })
@@ -207,6 +219,7 @@ class Edge implements Api {
   #meet(request: FastifyRequest, reply: FastifyReply): void {
     this.#greet(request, reply)
     if (this.#closing.signal.aborted) throw new AirlockError('not_ready', 'The server is stopping.')
+    throwOnRepeated(request.raw.rawHeaders)
     if (this.#checksHost) throwOnForeignHost(request.headers.host)
     if (request.is404)
       throw new AirlockError('route_not_found', `There is no route ${request.method} ${pathOf(request)}.`)
@@ -215,11 +228,25 @@ class Edge implements Api {
   #greet(request: FastifyRequest, reply: FastifyReply): void {
     reply.headers(HEADERS).header('x-request-id', request.id)
     if (this.#options.tls) reply.header('strict-transport-security', 'max-age=31536000')
+    const { socket } = request.raw
+    if (this.#options.trustedProxy) this.#connections.locate(socket, request.ip)
+    // Only who has a key keeps a connection: until one is shown, every answer is the last.
+    if (this.#connections.isUnproven(socket)) reply.header('connection', 'close')
   }
 
-  async #authenticate(request: FastifyRequest): Promise<Caller> {
-    const principal = await this.#options.authenticator.authenticate(request.headers.authorization, request.id)
-    return { principal, requestId: request.id, approvalWait: parseWait(request.headers, Date.now()) }
+  async #authenticate(request: FastifyRequest, reply: FastifyReply, route?: Route): Promise<Caller> {
+    const { authorization } = request.headers
+    const purpose = route && isReducing(route) ? 'reduce' : 'any'
+    const principal = await this.#options.authenticator.authenticate(authorization, request.id, purpose)
+    this.#connections.prove(request.raw.socket, nameOf(principal))
+    reply.removeHeader('connection')
+    return { principal, requestId: request.id, approvalWait: parseWait(request.headers, this.#options.clock.now()) }
+  }
+
+  /** What takes away is always heard; the rest as often as a share allows. Then the role has to be enough. */
+  #admit(name: RouteName, caller: Caller): void {
+    if (!isReducing(ROUTES[name])) this.#rates.take(caller.principal)
+    this.#authorize(name, caller)
   }
 
   #authorize(name: RouteName, { principal, requestId }: Caller): void {
@@ -234,6 +261,14 @@ class Edge implements Api {
       payload: { route: name, role: principal.role, requestId },
     })
     throw refusal
+  }
+
+  /** What takes away is always heard; for the rest, nobody has more than a share of connections. */
+  #admitConnection(name: RouteName, { principal }: Caller, reply: FastifyReply): void {
+    const refusal = this.#connections.refuse(nameOf(principal))
+    if (!refusal) return
+    reply.header('connection', 'close')
+    if (!isReducing(ROUTES[name])) throw refusal
   }
 
   #refuse(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -280,6 +315,11 @@ function refuseRole(route: Route, principal: Principal): AirlockError | undefine
   return new AirlockError('forbidden', 'This concerns the whole server, not a tenant.', {
     hint: 'Use a key of the platform, such as admin.key.',
   })
+}
+
+/** One caller, over all tenants. */
+function nameOf({ tenant, actor }: Principal): string {
+  return `${tenant} ${actor}`
 }
 
 function isRouteName(name: string): name is RouteName {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../store/store.ts'
 import { findApiKey, setKeyUsed } from '../store/api-keys.ts'
 import { LatestTimes } from '../store/latest-times.ts'
+import { GuardKeys } from './guard-keys.ts'
 import { BearerAuthenticator } from './authenticate.ts'
 import { type KeyFiles, prepareFirstStart } from './first-start.ts'
 
@@ -27,7 +28,8 @@ beforeEach(async () => {
   keyUses = new LatestTimes(store, setKeyUsed)
   seen = []
   const onSeen = (principal: Principal) => void seen.push(principal)
-  authenticator = new BearerAuthenticator({ store, audit, clock, keyUses, tokens: null, onSeen })
+  const guardKeys = new GuardKeys({ store, clock })
+  authenticator = new BearerAuthenticator({ store, audit, clock, keyUses, guardKeys, tokens: null, onSeen })
 })
 
 afterEach(async () => {
@@ -135,16 +137,5 @@ describe('authentication', () => {
     expect([(await row())?.lastUsedAt, keyUses.get(id), seen.length]).toEqual([null, now, 2])
     await keyUses.flush()
     expect([(await row())?.lastUsedAt, keyUses.get(id)]).toEqual([now, undefined])
-  })
-
-  it('records ten refusals a second and counts the others', async () => {
-    for (let i = 0; i < 25; i++) await refusal(undefined)
-    expect(notes).toHaveLength(10)
-    now += 1000
-    await refusal(undefined)
-    expect(notes.slice(10).map((note) => note.payload)).toEqual([
-      { reason: 'more of the same', refusals: 15 },
-      { reason: 'missing', requestId: 'req_1' },
-    ])
   })
 })

@@ -1,21 +1,31 @@
 import type { AuditSink } from '@airlock/audit'
 import { AirlockError, type Principal } from '@airlock/contract'
 import type { Clock } from '@airlock/std'
-import { findApiKey } from '../store/api-keys.ts'
+import { findApiKey, type StoredApiKey } from '../store/api-keys.ts'
 import type { LatestTimes } from '../store/latest-times.ts'
 import type { Store } from '../store/store.ts'
 import { findTenant } from '../store/tenants.ts'
+import { within } from '../store/within.ts'
 import { parseApiKey, refuseApiKey } from './api-keys.ts'
+import type { GuardKeys } from './guard-keys.ts'
 import type { Tokens } from './jwt.ts'
-import { RefusalRecords } from './refusal-records.ts'
 
 /** Turns what a request carries into a principal. Fails closed: anything not understood is `unauthenticated`. */
 export interface Authenticator {
   /**
    * `authorization` is the header as it came, or undefined. Throws `AirlockError('unauthenticated')`, or
-   * `identity_unavailable` when nobody can tell whether it is good.
+   * `identity_unavailable` or `store_unavailable` when nobody can tell whether it is good. Where the store does not answer,
+   * who wants to take power away is known by what was read of it before.
    */
-  authenticate(authorization: string | undefined, requestId: string): Promise<Principal>
+  authenticate(authorization: string | undefined, requestId: string, purpose?: Purpose): Promise<Principal>
+}
+
+/** `reduce` is for what only takes power away. */
+type Purpose = 'any' | 'reduce'
+
+interface Request {
+  readonly id: string
+  readonly purpose: Purpose
 }
 
 export interface AuthenticatorOptions {
@@ -24,12 +34,15 @@ export interface AuthenticatorOptions {
   readonly clock: Clock
   /** When each key was last used. */
   readonly keyUses: LatestTimes
+  readonly guardKeys: GuardKeys
   /** Null where tokens of others are not accepted. */
   readonly tokens: Tokens | null
   /** Told of everybody who was let in. */
   readonly onSeen: (principal: Principal) => void
 }
 
+/** Who takes power away does not wait longer for the store. */
+const STORE_MS = 1_000
 const BEARER = /^bearer +(\S{1,8192})$/i
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
@@ -39,48 +52,62 @@ const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]*$/
  */
 export class BearerAuthenticator implements Authenticator {
   readonly #options: AuthenticatorOptions
-  readonly #refusals: RefusalRecords
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options
-    this.#refusals = new RefusalRecords(options.audit, options.clock)
   }
 
-  async authenticate(authorization: string | undefined, requestId: string): Promise<Principal> {
-    if (authorization === undefined) return this.#refuse('missing', requestId)
+  async authenticate(authorization: string | undefined, id: string, purpose: Purpose = 'any'): Promise<Principal> {
+    const request = { id, purpose }
+    if (authorization === undefined) return this.#refuse('missing', request)
     const text = BEARER.exec(authorization.trim())?.[1] ?? ''
-    const principal = TOKEN.test(text) ? await this.#fromToken(text, requestId) : await this.#fromKey(text, requestId)
+    const principal = TOKEN.test(text) ? await this.#fromToken(text, request) : await this.#fromKey(text, request)
     this.#options.onSeen(principal)
     return principal
   }
 
-  async #fromKey(text: string, requestId: string): Promise<Principal> {
-    const { store, clock, keyUses } = this.#options
+  async #fromKey(text: string, request: Request): Promise<Principal> {
+    const { clock, keyUses } = this.#options
     const key = parseApiKey(text)
-    if (!key) return this.#refuse('malformed', requestId)
-    const row = await store.query((db) => findApiKey(db, key.id))
+    if (!key) return this.#refuse('malformed', request)
+    const row = await this.#find(key.id, request)
     const now = clock.now()
     const refusal = refuseApiKey(key, row, now)
-    if (refusal !== undefined || !row) return this.#refuse(refusal ?? 'unknown', requestId, { key: key.id })
+    if (refusal !== undefined || !row) return this.#refuse(refusal ?? 'unknown', request, { key: key.id })
     keyUses.see(row.id, now)
     const { tenant, role, agents, platform } = row
     return { actor: `key:${row.id}`, tenant, role, agents, platform }
   }
 
+  async #find(id: string, { purpose }: Request): Promise<StoredApiKey | undefined> {
+    const { store, guardKeys } = this.#options
+    const asked = store.query((db) => findApiKey(db, id))
+    if (purpose === 'any') return asked
+    return within(STORE_MS, asked).catch((error: unknown) => {
+      const known = guardKeys.find(id)
+      // Fails closed: nobody can say whether a key is good that was not among those read before.
+      if (!known) throw error
+      return known
+    })
+  }
+
   /** What a token claims is believed only as far as we have it: the tenant must be one of ours, now. */
-  async #fromToken(text: string, requestId: string): Promise<Principal> {
+  async #fromToken(text: string, request: Request): Promise<Principal> {
     const { store, tokens } = this.#options
-    if (!tokens) return this.#refuse('token_not_accepted', requestId)
+    if (!tokens) return this.#refuse('token_not_accepted', request)
     const verdict = await tokens.verify(text)
-    if ('refused' in verdict) return this.#refuse(verdict.refused, requestId, verdict.about)
+    if ('refused' in verdict) return this.#refuse(verdict.refused, request, verdict.about)
     const { principal } = verdict
-    const tenant = await store.query((db) => findTenant(db, principal.tenant))
-    if (!tenant) return this.#refuse('token_unknown_tenant', requestId, { subject: principal.actor })
+    const asked = store.query((db) => findTenant(db, principal.tenant))
+    // Without the store it takes power away from the tenant that it is signed for, be there one or not.
+    const tenant = await (request.purpose === 'reduce' ? within(STORE_MS, asked).catch(() => principal.tenant) : asked)
+    if (!tenant) return this.#refuse('token_unknown_tenant', request, { subject: principal.actor })
     return principal
   }
 
-  #refuse(reason: string, requestId: string, about: Readonly<Record<string, string>> = {}): never {
-    this.#refusals.note({ reason, requestId, ...about })
+  #refuse(reason: string, { id }: Request, about: Readonly<Record<string, string>> = {}): never {
+    const payload = { reason, requestId: id, ...about }
+    this.#options.audit.note({ tenant: 'system', actor: 'system', point: 'auth.refuse', status: 'denied', payload })
     throw new AirlockError('unauthenticated')
   }
 }

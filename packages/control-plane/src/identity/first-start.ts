@@ -1,5 +1,6 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DEFAULT_AGENT } from '@airlock/contract'
 import { type Clock, randomText } from '@airlock/std'
 import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
 import { findApiKey, insertApiKey, revokeApiKeysOf } from '../store/api-keys.ts'
@@ -40,7 +41,7 @@ export async function prepareFirstStart(
 export function defaultAgent(tenant: string, now: number): StoredAgent {
   return {
     tenant,
-    id: 'default',
+    id: DEFAULT_AGENT,
     state: 'idle',
     generation: 0,
     approved: true,

@@ -2,7 +2,7 @@ import { AirlockError, type AlertLevel, type MetricEvent, type MetricSample, typ
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TestRecorder } from '../orchestration/testing/recorder.ts'
 import { aSandbox, CALLER, World } from '../orchestration/testing/world.ts'
-import { countAlerts, listOpenAlerts } from '../store/alerts.ts'
+import { countAlerts, countAlertsOf, listOpenAlerts } from '../store/alerts.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import { Alerts } from './alerts.ts'
 import { aSample, type SaidSample } from './testing/observed.ts'
@@ -153,6 +153,19 @@ describe('alerts', () => {
   it('are off where no threshold is set', async () => {
     await start({ ...RULES, thresholds: { ...RULES.thresholds, memory: null } })
     expect(await rounds(5, memory(100))).toEqual([])
+  })
+
+  it('that ease are counted as what they were, also after a restart', async () => {
+    await rounds(2, memory(96))
+    await rounds(2, memory(85))
+    const was = { alerts: [{ level: 'warning' }], raised: { warning: 0, critical: 1 } }
+    expect(alerts.of(id)).toMatchObject(was)
+    expect(await world.store.query((db) => countAlertsOf(db, id))).toEqual(was.raised)
+    await world.restart()
+    await start()
+    expect(alerts.of(id)).toMatchObject(was)
+    await rounds(2, memory(96))
+    expect(alerts.of(id).raised).toEqual({ warning: 0, critical: 2 })
   })
 
   it('that still hold are not raised again after a restart, and are cleared when they do not', async () => {

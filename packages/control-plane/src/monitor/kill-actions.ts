@@ -1,4 +1,4 @@
-import { type EndReason, isAirlockError, type RecordStatus } from '@airlock/contract'
+import { type EndReason, isAirlockError, PERMIT_LIFE_MS, type RecordStatus } from '@airlock/contract'
 import { sleep } from '@airlock/std'
 import type { Context } from '../orchestration/context.ts'
 import { describeError } from '../orchestration/evidence.ts'
@@ -15,8 +15,6 @@ const FIRST_PAUSE_MS = 2_000
 const LAST_PAUSE_MS = 30_000
 const WAIT_MS = 100
 const STOP_MS = 5_000
-/** As long as a permit is good. */
-const PERMIT_LIFE_MS = 60_000
 
 type World = Pick<Context, 'audit' | 'webhooks' | 'dataPlane' | 'clock' | 'log'>
 

@@ -4,6 +4,7 @@ import {
   type MetricEvent,
   type MetricPoint,
   type MetricsQuery,
+  type NodeDisk,
   type SandboxMetrics,
   type SandboxNow,
   type TenantMetrics,
@@ -35,7 +36,7 @@ export interface MetricFeed {
   /** Only on the node that has it. Ends with `ended`. */
   follow(caller: Caller, id: string, signal: AbortSignal): Promise<AsyncIterable<MetricEvent>>
   /** Of the whole node, for who runs it. */
-  overview(): MonitorOverview
+  overview(): MonitorOverview & { readonly disk: NodeDisk | null }
 }
 
 type World = Pick<Context, 'store' | 'node' | 'clock' | 'readiness'>
@@ -86,8 +87,9 @@ export class Metrics implements MetricFeed {
     return this.#monitor.follow(id, this.#places.take(caller.principal.tenant), signal)
   }
 
-  overview(): MonitorOverview {
-    return overviewOf(this.#monitor, (sandbox) => this.#judge.of(sandbox).alerts)
+  overview(): MonitorOverview & { readonly disk: NodeDisk | null } {
+    const { disk } = this.#world.readiness
+    return { ...overviewOf(this.#monitor, (sandbox) => this.#judge.of(sandbox).alerts), disk }
   }
 
   async #living(of: { readonly tenant: string; readonly agents: readonly string[] | null }) {

@@ -5,6 +5,7 @@ import { pruneAlerts } from '../store/alerts.ts'
 import { listByIds, listLivingIds, LIVING_STATES, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Store } from '../store/store.ts'
 import { Followers } from './followers.ts'
+import type { HostDiskAlert } from './host-disk-alert.ts'
 import { History } from './history.ts'
 import { nextTurn } from './next-turn.ts'
 import type { Judge, Observed } from './observed.ts'
@@ -39,6 +40,7 @@ export class Monitor {
   readonly counts = new RoundCounts()
   readonly #world: World
   readonly #judge: Judge
+  readonly #hostDisk: Pick<HostDiskAlert, 'look'> | undefined
   readonly #everyMs: number
   readonly #followers = new Followers()
   readonly #stop = new AbortController()
@@ -49,9 +51,13 @@ export class Monitor {
   #isUnwritten = false
   #running: Promise<void> = Promise.resolve()
 
-  constructor(world: World, options: { readonly judge: Judge; readonly everyMs: number }) {
+  constructor(
+    world: World,
+    options: { readonly judge: Judge; readonly everyMs: number; readonly hostDisk?: Pick<HostDiskAlert, 'look'> },
+  ) {
     this.#world = world
     this.#judge = options.judge
+    this.#hostDisk = options.hostDisk
     this.#everyMs = options.everyMs
     this.history = new History(world.store)
   }
@@ -114,6 +120,7 @@ export class Monitor {
     while (!this.#stop.signal.aborted) {
       const began = performance.now()
       if (this.#world.readiness.isNodeHeld) await this.#attempt(began)
+      this.#hostDisk?.look()
       const pauseMs = Math.max(LEAST_PAUSE_MS, this.#everyMs - (performance.now() - began))
       // Woken early only by the stop, which the loop sees.
       await sleep(pauseMs, this.#stop.signal).catch(() => undefined)

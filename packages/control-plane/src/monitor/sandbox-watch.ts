@@ -118,7 +118,9 @@ export class SandboxWatch {
     const level = levelOf(now.standing)
     const left = was === null ? undefined : open[was]
     const limit = (isWorse(level, was) ? level && threshold?.[level] : left?.threshold) ?? 0
-    const opened = level && !open[level] ? this.#open({ resource, level, percent, at }, threshold?.[level] ?? 0) : null
+    const since = isWorse(was, level) ? left : undefined
+    const fresh = { resource, level: level ?? 'warning', percent, at }
+    const opened = level && !open[level] ? this.#open(fresh, since, threshold) : null
     const over = LEVELS.filter((one) => isWorse(one, level))
     const closed = over.flatMap((one) => open[one]?.id ?? [])
     const kept = Object.fromEntries(Object.entries(open).filter(([one]) => !over.some((name) => name === one)))
@@ -126,12 +128,16 @@ export class SandboxWatch {
     return { change: nameOf(level, was), resource, level, was, percent, threshold: limit, at, opened, closed }
   }
 
+  /** What eases from `was` is no new alert: it has been there since it was raised as that. */
   #open(
-    { resource, level, percent, at }: Pick<StoredAlert, 'resource' | 'level' | 'percent'> & { readonly at: number },
-    threshold: number,
+    { at, ...alert }: Pick<StoredAlert, 'resource' | 'level' | 'percent'> & { readonly at: number },
+    was: Opened | undefined,
+    threshold: Threshold | null,
   ): StoredAlert {
-    this.#raised = { ...this.#raised, [level]: this.#raised[level] + 1 }
-    return { id: newId('alr', at), ...this.of, resource, level, percent, threshold, raisedAt: at, clearedAt: null }
+    const { level } = alert
+    if (!was) this.#raised = { ...this.#raised, [level]: this.#raised[level] + 1 }
+    const times = { raisedAt: was?.raisedAt ?? at, clearedAt: null }
+    return { id: newId('alr', at), ...this.of, ...alert, threshold: threshold?.[level] ?? 0, ...times }
   }
 }
 
@@ -145,7 +151,7 @@ function isWorse(level: AlertLevel | null, than: AlertLevel | null): boolean {
   return rankOf(level) > rankOf(than)
 }
 
-function nameOf(level: AlertLevel | null, was: AlertLevel | null): AlertChange['change'] {
+export function nameOf(level: AlertLevel | null, was: AlertLevel | null): AlertChange['change'] {
   if (level === null) return 'cleared'
   if (was === null) return 'raised'
   return isWorse(level, was) ? 'escalated' : 'eased'

@@ -1,4 +1,4 @@
-import type { EndReason } from '@airlock/contract'
+import { DEFAULT_AGENT, type EndReason } from '@airlock/contract'
 import {
   type AgentKey,
   findAnyAgent,
@@ -16,8 +16,6 @@ const AT_ONCE = 8
 /** Agents whose sandboxes are being ended at once; more wait for the next look. */
 const MAX_AGENTS = 32
 const SILENT_BATCH = 100
-/** The agent that everybody has: it is nobody's program, so nothing is ever heard of it. */
-const NEVER_STALE = 'default'
 
 type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'log' | 'heartbeats' | 'agentStaleMs'>
 
@@ -66,7 +64,8 @@ export class AgentEnds {
   }
 
   #isStale(agent: StoredAgent, seenBefore: number): boolean {
-    if (agent.id === NEVER_STALE) return false
+    // It is nobody's program: no sign of life is to be expected of it.
+    if (agent.id === DEFAULT_AGENT) return false
     const { lastSeenAt } = this.#context.heartbeats.current(agent)
     // Agents of earlier versions were never seen: what was done to them last counts.
     return (lastSeenAt ?? agent.updatedAt) < seenBefore

@@ -3,8 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { ApprovalDesk } from '../admission/approval-desk.ts'
 import { ApprovalNews } from '../admission/approval-news.ts'
 import type { Asker } from '../admission/approvals.ts'
+import { insertApiKey } from '../store/api-keys.ts'
 import { listApprovals } from '../store/approvals.ts'
-import { openStore, type Store } from '../store/store.ts'
+import { openStore, type Store, type StorePlace } from '../store/store.ts'
+import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { ApprovalAnswers } from './approvals.ts'
 import { Readiness } from './readiness.ts'
@@ -12,10 +14,66 @@ import { as } from './testing/registry.ts'
 import { staged } from './testing/staged.ts'
 
 const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+const KEY = {
+  hash: '0'.repeat(64),
+  tenant: 'acme',
+  role: 'admin',
+  agents: null,
+  purpose: null,
+  createdAt: 0,
+  expiresAt: null,
+  revokedAt: null,
+  name: 'test',
+  platform: false,
+  lastUsedAt: null,
+} as const
 const ONCE = approveBody.parse({})
 const ADMIN = as()
 const OPERATOR = as({ actor: 'key:operator', role: 'operator' })
 const ASKER: Asker = as({ actor: 'key:asker', role: 'developer' })
+
+/** Who made each key, and which it took over from. */
+const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> = {
+  developer: { by: 'system' },
+  admin: { by: 'system' },
+  admin2: { by: 'key:admin', replaces: 'admin' },
+  ann: { by: 'key:admin' },
+  bob: { by: 'key:admin' },
+  ann2: { by: 'key:ann' },
+  ann3: { by: 'key:ann2' },
+  annNext: { by: 'key:ann', replaces: 'ann' },
+  annGiven: { by: 'key:admin', replaces: 'ann' },
+  tokens: { by: 'jwt:eve' },
+  ...Object.fromEntries(
+    Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'system' : `key:far${at - 1}` }]),
+  ),
+}
+
+/** Who asks, who answers, and whether that is let pass. */
+const HANDS = [
+  ['developer', 'admin', 'may'],
+  ['ann', 'ann', 'may not'],
+  ['ann', 'admin', 'may'],
+  ['ann', 'admin2', 'may'],
+  ['ann', 'bob', 'may'],
+  ['ann2', 'ann', 'may'],
+  ['ann', 'ann2', 'may not'],
+  ['ann', 'ann3', 'may not'],
+  ['ann', 'annNext', 'may not'],
+  ['annNext', 'ann', 'may not'],
+  ['annNext', 'annGiven', 'may not'],
+  ['annNext', 'ann2', 'may not'],
+  ['admin', 'ann', 'may not'],
+  ['admin', 'annGiven', 'may not'],
+  ['admin', 'ann3', 'may not'],
+  ['admin2', 'bob', 'may not'],
+  ['jwt:eve', 'tokens', 'may not'],
+  ['tokens', 'jwt:eve', 'may'],
+  ['jwt:eve', 'bob', 'may'],
+  ['bob', 'far69', 'may not'],
+  ['bob', 'far9', 'may'],
+] as const
 
 const question: Question = {
   point: 'command.run',
@@ -38,6 +96,7 @@ for (const dialect of DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
     let now: number
+    let place: StorePlace
     let opened: Store[]
     let records: NewRecord[]
     /** Two servers on one store: neither hears the news of the other. */
@@ -47,9 +106,9 @@ for (const dialect of DIALECTS)
     beforeAll(async () => (stores = await dialect.start()))
     afterAll(() => stores?.stop())
     beforeEach(async () => {
-      now = 1_000_000
+      now = Date.now()
       records = []
-      const place = await stores.make()
+      place = await stores.make()
       opened = [await openStore(place), await openStore(place)]
       const [first, second] = opened.map((store) => serverOn(store))
       if (!first || !second) throw new TypeError('two stores, two servers')
@@ -65,10 +124,16 @@ for (const dialect of DIALECTS)
       readonly answers: ApprovalAnswers
     }
 
+    /** Time goes by, also for a store with a clock of its own. */
+    const pass = async (ms: number) => {
+      now += ms
+      if ('url' in place) await stores.run(place, `update approvals set expires_at = expires_at - ${ms}`)
+    }
+
     function serverOn(store: Store): Server {
       const keep = (record: NewRecord) => void records.push(record)
       const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
-      const readiness = new Readiness({ isHeld: true })
+      const readiness = new Readiness({ isHeld: true, isAnswered: true })
       readiness.serve()
       const news = new ApprovalNews()
       const world = { store, audit, readiness, clock: { now: () => now }, failpoint: async () => {} }
@@ -78,8 +143,8 @@ for (const dialect of DIALECTS)
       }
     }
 
-    const ask = async (server: Server, more: Partial<Question> = {}) =>
-      server.desk.settle(ASKER, { ...question, ...more }, decision).then(
+    const ask = async (server: Server, more: Partial<Question> = {}, asker: Asker = ASKER) =>
+      server.desk.settle(asker, { ...question, ...more }, decision).then(
         (settled) => (settled === 'again' ? settled : settled.effect),
         (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
       )
@@ -158,10 +223,19 @@ for (const dialect of DIALECTS)
     it('records once that an ask has expired, whichever server sees it', async () => {
       await ask(here)
       const id = await only()
-      now += 15 * MINUTE
+      await pass(15 * MINUTE)
       await Promise.all([here.answers.expire(), there.answers.expire()])
       expect(points('approval.expire').map(({ payload }) => payload?.['approval'])).toEqual([id])
       expect((await here.answers.list(ADMIN, { state: 'expired', limit: 10 })).items).toHaveLength(1)
+    })
+
+    it('does not expire what was asked elsewhere by a clock that is wrong', async () => {
+      await ask(here)
+      now += DAY
+      if ('url' in place) await there.answers.expire()
+      now -= DAY
+      expect(points('approval.expire')).toEqual([])
+      await here.answers.approve(OPERATOR, await only(), ONCE)
     })
 
     it('forgets what has ended a week ago, and nothing else', async () => {
@@ -169,7 +243,7 @@ for (const dialect of DIALECTS)
       await here.answers.approve(OPERATOR, await only(), { scope: 'agent' })
       await ask(here, { agent: 'b' })
       await here.answers.reject(OPERATOR, await only(), {})
-      now += 8 * 24 * 60 * MINUTE
+      await pass(8 * 24 * 60 * MINUTE)
       await here.answers.prune()
       const filter = { tenant: 'acme', state: 'all', agents: null, before: undefined, limit: 10 } as const
       const rows = await opened[0]?.query((db) => listApprovals(db, filter))
@@ -210,10 +284,31 @@ for (const dialect of DIALECTS)
       await expect(refusing.approve(OPERATOR, id, ONCE)).rejects.toThrow('no evidence')
       expect(await only()).toBe(id)
     })
+
+    it('is answered by another hand than the one that asked: who made a key counts', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      for (const [id, { by, replaces = null }] of Object.entries(KEYS))
+        await store?.query((db) => insertApiKey(db, { ...KEY, id, createdBy: by, replaces }))
+      const actorOf = (name: string) => (name.includes(':') ? name : `key:${name}`)
+      for (const [at, [asker, answerer, may]] of HANDS.entries()) {
+        const sandbox = `sbx_${String(at).padStart(26, '0')}`
+        await ask(here, { actor: actorOf(asker), sandbox }, as({ actor: actorOf(asker) }))
+        const [asked] = await pending()
+        const answer = await here.answers.approve(as({ actor: actorOf(answerer) }), asked?.id ?? '', ONCE).then(
+          () => 'may',
+          (error: unknown) =>
+            error instanceof Error && 'code' in error && error.code === 'forbidden' ? 'may not' : error,
+        )
+        expect([asker, answerer, answer]).toEqual([asker, answerer, may])
+        now += 20 * MINUTE
+        await here.answers.expire()
+      }
+    })
   })
 
 function servingReadiness(): Readiness {
-  const readiness = new Readiness({ isHeld: true })
+  const readiness = new Readiness({ isHeld: true, isAnswered: true })
   readiness.serve()
   return readiness
 }

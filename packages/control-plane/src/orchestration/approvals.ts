@@ -119,10 +119,10 @@ export class ApprovalAnswers {
     if (++this.#looks % PRUNE_EVERY === 0) await this.prune()
   }
 
-  /** Marks what nobody answered or used in time, with its record. */
+  /** Marks what nobody answered or used in time, with its record. Other nodes asked too, so it goes by the clock of the store. */
   async expire(): Promise<void> {
     const { store, audit, clock, approvalNews: news } = this.#world
-    for (const row of await store.transaction((db) => expireDue(db, clock.now()))) {
+    for (const row of await store.transaction((db) => expireDue(db, store.now(clock)))) {
       const deed = deedAbout(row, 'system')
       audit.note({ ...deed, point: 'approval.expire', status: 'done' })
       news.publish(row)
@@ -131,7 +131,7 @@ export class ApprovalAnswers {
 
   async prune(): Promise<void> {
     const { store, clock } = this.#world
-    await store.query((db) => removeEnded(db, clock.now() - KEPT_MS))
+    await store.query((db) => removeEnded(db, { now: store.now(clock), keptMs: KEPT_MS }))
   }
 
   /** It reduces: nothing is waited for but the row. */

@@ -49,7 +49,7 @@ describe('what a record tells of its question', () => {
     const payload = { code: { sha256: 'x', bytes, head: 'print(' }, runtime: 'python', timeoutMs: 5, env: [] }
     const told = replayed(record('step.run', payload))
     expect(told).toMatchObject({ isPartial })
-    expect(told.question.operation).toEqual({ kind: 'code', runtime: 'python', code: 'print(', timeoutMs: 5 })
+    expect(told.question.operation).toEqual({ kind: 'code', runtime: 'python', code: 'print(', env: [], timeoutMs: 5 })
   })
 
   it.each([

@@ -27,10 +27,12 @@ const command = z.object({
   cwd: z.string(),
   env: z.array(z.string()),
   timeoutMs: z.number(),
+  cpuTimeMs: z.number().optional(),
 })
 const code = z.object({
   code: z.object({ head: z.string(), bytes: z.number() }),
   runtime: z.string(),
+  env: z.array(z.string()).default([]),
   timeoutMs: z.number(),
 })
 const at = z.object({ path: z.string() })
@@ -42,6 +44,7 @@ const ofSandbox = z.object({
   limits,
   labels: z.record(z.string(), z.string()),
   lifetimeMs: z.number(),
+  env: z.array(z.string()).default([]),
   mounts: z.array(mount),
 })
 
@@ -54,13 +57,16 @@ function operationOf(record: AuditRecord): Told {
 const READERS: { readonly [P in Point]?: (record: AuditRecord) => Told | undefined } = {
   'command.run': ({ payload }) => {
     const read = command.safeParse(payload).data
-    return read && whole({ kind: 'command', ...read, cwd: insidePath(read.cwd) })
+    if (!read) return undefined
+    const { cpuTimeMs, ...rest } = read
+    const bound = cpuTimeMs === undefined ? {} : { cpuTimeMs }
+    return whole({ kind: 'command', ...rest, ...bound, cwd: insidePath(read.cwd) })
   },
   'step.run': ({ payload }) => {
     const read = code.safeParse(payload).data
     if (!read) return undefined
     const { head, bytes } = read.code
-    const about = { kind: 'code', runtime: read.runtime, code: head, timeoutMs: read.timeoutMs } as const
+    const about = { kind: 'code', runtime: read.runtime, code: head, env: read.env, timeoutMs: read.timeoutMs } as const
     return { about, isPartial: Buffer.byteLength(head) !== bytes }
   },
   'file.read': file('read'),

@@ -57,6 +57,22 @@ for (const dialect of DIALECTS)
       expect(await report()).toEqual([row({ wallSeconds: 4.5, cpuSeconds: 1.9, computeSeconds: 1.9 })])
     })
 
+    it('bills a host that was off to its last sign of life, not to the day on which it is found', async () => {
+      const ids = [await create(), await create()]
+      world.clock.advance(90_000)
+      await world.beat()
+      world.clock.advance(24 * 3_600_000 - 3_600_000)
+      const [gone = '', remains = ''] = ids
+      const left = world.plane.sandboxes.get(remains)
+      world.plane.sandboxes.delete(gone)
+      if (left) world.plane.sandboxes.set(remains, { ...left, state: 'lost', lostReason: 'host_restarted' })
+      world.plane.bootId = 'boot-2'
+      world.plane.script('DELETE /sandboxes/:id', () => ({ existed: true, usage: null }))
+      await world.restart()
+      const billed = { sandboxes: 2, wallSeconds: 180, cpuSeconds: 0, computeSeconds: 360 }
+      expect(await report()).toMatchObject([billed])
+    })
+
     it('charges all that a sandbox could have used since it was last counted, when that is not known', async () => {
       const id = await create()
       world.clock.advance(1000)

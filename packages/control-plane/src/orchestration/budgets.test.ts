@@ -5,7 +5,14 @@ import { registerAgentBody } from '@airlock/contract'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { as, TestRegistry } from './testing/registry.ts'
 
-const DEFAULTS = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
+const DEFAULTS = {
+  sandboxes: 5,
+  memoryBytes: 2 ** 31,
+  diskBytes: 2 ** 33,
+  cpus: 2,
+  computeSecondsPerDay: 172_800,
+  dollarsPerDay: 10,
+}
 
 let dir: string
 let registry: TestRegistry
@@ -22,7 +29,7 @@ afterEach(async () => {
 
 it('keeps what was set, goes back to the defaults, and puts both on record', async () => {
   const { budgets } = registry.who
-  const unused = { reserved: { sandboxes: 0, memoryBytes: 0, cpus: 0 } }
+  const unused = { reserved: { sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpus: 0 } }
   const spent = { spent: { day: '1970-01-01', computeSeconds: 0, dollars: 0 } }
   const whole = { tenant: 'acme', agent: 'a', ...unused, ...spent }
   expect(await budgets.ofAgent(as(), 'a')).toEqual({ ...whole, limits: DEFAULTS, set: [] })

@@ -102,13 +102,13 @@ export async function readBudget(
   by: { readonly at: number; readonly defaults: BudgetLimits },
 ): Promise<Budget> {
   const day = dayOf(by.at)
-  const { sandboxes, memoryBytes, cpuMillis } = await sumHeld(db, scope)
+  const { sandboxes, memoryBytes, diskBytes, cpuMillis } = await sumHeld(db, scope)
   const { computeMs, microDollars } = await sumSpent(db, { ...scope, day })
   return {
     ...scope,
     limits: await limitsOf(db, scope, by.defaults),
     set: namesOf(await findSetLimits(db, scope)),
-    reserved: { sandboxes, memoryBytes, cpus: cpuMillis / 1000 },
+    reserved: { sandboxes, memoryBytes, diskBytes, cpus: cpuMillis / 1000 },
     spent: { day, computeSeconds: computeMs / 1000, dollars: microDollars / 1e6 },
   }
 }
@@ -116,6 +116,7 @@ export async function readBudget(
 const NAMES = [
   'sandboxes',
   'memoryBytes',
+  'diskBytes',
   'cpus',
   'computeSecondsPerDay',
   'dollarsPerDay',

@@ -137,7 +137,7 @@ export class Commands {
     const { store, failpoint } = this.#context
     // A host that dies takes the sandbox along, and its evidence is on disk.
     try {
-      await store.enter((db) => insertCommand(db, row))
+      await store.quickly((db) => insertCommand(db, row))
     } catch (error) {
       throw store.isMissing(error) ? new AirlockError('sandbox_ended', undefined, { cause: error }) : error
     }
@@ -191,7 +191,8 @@ export class Commands {
     const row = newRow(sandbox, { caller, body, now: this.#context.clock.now() })
     const { argv, cwd } = row
     const env = Object.keys(body.env)
-    const bounds = { env, timeoutMs: body.timeoutMs }
+    const { timeoutMs: asksMs, cpuTimeMs } = body
+    const bounds = { env, timeoutMs: asksMs, ...(cpuTimeMs === undefined ? {} : { cpuTimeMs }) }
     const about: Operation = { kind: 'command', argv: [...argv], cwd: insidePath(cwd), ...bounds }
     const asked = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
     const passed = await this.#context.guardian.pass(caller, asked, about)
@@ -265,5 +266,7 @@ function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
 /** What is recorded of a request: the values of its environment and its stdin are not. */
 function requestOf(row: StoredCommand, body: RunCommandBody) {
   const { argv, cwd } = row
-  return { command: row.id, argv: [...argv], cwd, env: Object.keys(body.env), timeoutMs: body.timeoutMs }
+  const { timeoutMs, cpuTimeMs } = body
+  const bounds = { timeoutMs, ...(cpuTimeMs === undefined ? {} : { cpuTimeMs }) }
+  return { command: row.id, argv: [...argv], cwd, env: Object.keys(body.env), ...bounds }
 }

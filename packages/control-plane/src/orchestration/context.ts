@@ -7,12 +7,14 @@ import type { ApprovalNews } from '../admission/approval-news.ts'
 import type { PermitDesk } from '../admission/permits.ts'
 import type { PolicyBook } from '../admission/policy-book.ts'
 import type { SandboxTokenDesk } from '../admission/sandbox-tokens.ts'
+import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/latest-times.ts'
 import type { Store } from '../store/store.ts'
 import type { DataPlaneClient } from './data-plane-client.ts'
 import type { DoorsClient } from './doors-client.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { KillHook } from './kill-hooks.ts'
+import type { KillSpill } from './kill-spill.ts'
 import type { NodeIdentity } from './node-identity.ts'
 import type { Readiness } from './readiness.ts'
 import type { Webhooks } from './webhooks.ts'
@@ -40,16 +42,22 @@ export interface Context {
   readonly readiness: Readiness
   /** The killswitches that are on. */
   readonly kills: KillList
+  /** Where they are until the store has them. */
+  readonly killSpill: KillSpill
   /** Told of every kill. */
   readonly killHooks: readonly KillHook[]
   /** By sandbox id: creating and ending one sandbox never overlap. */
   readonly turns: KeyedLock
   readonly clock: Clock
+  /** The last sign of life of this node before it was started, by its clock. */
+  readonly aliveBefore: number
   readonly log: Log
   readonly failpoint: Failpoint
   readonly heartbeats: Heartbeats
   /** When each API key was last used. */
   readonly keyUses: LatestTimes
+  /** Whose keys are known while the store is away. */
+  readonly guardKeys: GuardKeys
   /** An agent of which nothing was heard for so long is stale. */
   readonly agentStaleMs: number
   /** An agent whose version changes has to be approved again. */
@@ -57,7 +65,7 @@ export interface Context {
   /** Sandboxes at once on the node. */
   readonly capacity: number
   /** How many times what it has the node promises. */
-  readonly oversubscription: { readonly memory: number; readonly cpus: number }
+  readonly oversubscription: { readonly memory: number; readonly disk: number; readonly cpus: number }
   /** What an agent may have whose budget says nothing else. */
   readonly budgetDefaults: BudgetLimits
 }

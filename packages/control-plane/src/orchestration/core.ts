@@ -21,6 +21,7 @@ import type {
   SomeLimits,
   SessionState,
   SignalName,
+  QuarantinedHead,
   SignedHead,
   Step,
   StepEvent,
@@ -123,16 +124,21 @@ export interface Core {
   auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>>
   auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }>
   /** The chains of the caller's tenant on all nodes. */
+  auditQuarantine(caller: Caller, tenant: string): Promise<QuarantinedHead>
   auditChains(caller: Caller): Promise<readonly AuditChain[]>
 
   /** What a draft would have said to what was asked before, as far as the evidence tells. */
   backtestPolicy(caller: Caller, body: BacktestBody): Promise<Backtest>
 
-  /** Whether sandboxes can be created now; the reason when not. */
-  readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }>
+  /** Whether sandboxes can be created now; the reason when not, and what will be one soon. */
+  readiness(): Promise<Ready>
   /** Living sandboxes by state, for /metrics. */
   counts(): Promise<Readonly<Record<SandboxState, number>>>
 }
+
+export type Ready =
+  | { readonly ready: true; readonly warnings: readonly ('host_disk_low' | 'evidence_broken')[] }
+  | { readonly ready: false; readonly reason: string }
 
 export interface CommandRef {
   readonly sandbox: string

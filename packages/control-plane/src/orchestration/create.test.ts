@@ -101,7 +101,7 @@ for (const dialect of DIALECTS)
               agent: 'default',
               limits: world.budget,
               set: [],
-              reserved: { sandboxes: 1, memoryBytes: 536_870_912, cpus: 1 },
+              reserved: { sandboxes: 1, memoryBytes: 536_870_912, diskBytes: 1_073_741_824, cpus: 1 },
               spent: { day: new Date(now).toISOString().slice(0, 10), computeSeconds: 0, dollars: 0 },
             },
           },

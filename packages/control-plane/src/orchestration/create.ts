@@ -9,12 +9,13 @@ import {
   type Tier,
 } from '@airlock/contract'
 import { Cleanup, newId } from '@airlock/std'
-import { admit, type Admitted } from '../admission/admit.ts'
+import { actingAgent } from '../admission/acting-agent.ts'
+import { admit, type Admitted, type SandboxOfAgent } from '../admission/admit.ts'
 import { reserve } from '../admission/budgets.ts'
 import { assertNotKilled } from '../admission/kill-list.ts'
 import { assertAsDecided, grantedMounts, toMount } from '../admission/mounts.ts'
 import type { StoredAgent } from '../store/agents.ts'
-import { commitReservation } from '../store/budgets.ts'
+import { findReservation } from '../store/budgets.ts'
 import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Queries } from '../store/store.ts'
 import type { Activity } from './activity.ts'
@@ -39,7 +40,7 @@ interface CreationParts {
 }
 
 /** What was asked for, with what the template adds, the image that it stands on, what it is reserved by, and what was decided. */
-type Asked = CreateSandboxBody &
+type Asked = SandboxOfAgent &
   Decided & { readonly image: string; readonly tier: 'standard' | 'strict'; readonly reservation: string }
 
 /** What Guardian let pass, and of which mounts it knew. */
@@ -58,7 +59,7 @@ interface Inserted {
 const NAME_TRIES = 3
 
 /**
- * Creation, the model for everything that has effects: check, reserve and write the row, record, start, activate and commit,
+ * Creation, the model for everything that has effects: check, reserve and write the row, record, start, activate,
  * record. Whatever fails, the sandbox is destroyed, its row says why, what was reserved is free again, and the caller hears
  * the first error.
  */
@@ -72,10 +73,11 @@ export class Creation {
     this.#parts = parts
   }
 
-  async create(caller: Caller, body: CreateSandboxBody): Promise<CreatedSandbox> {
+  async create(caller: Caller, wanted: CreateSandboxBody): Promise<CreatedSandbox> {
     const { readiness, failpoint, clock, turns } = this.#context
     readiness.assertGranting()
-    const admitted = await this.admit(caller, body)
+    const body = await this.#ofAgent(caller, wanted)
+    const admitted = await this.#admit(caller, body)
     await failpoint('create.admitted')
     const { template, env } = admitted
     const decided = await this.#pass(caller, body, admitted)
@@ -96,12 +98,13 @@ export class Creation {
   }
 
   /** The living sandbox of that name once it is active, or a new one. Several callers at once get the same one. */
-  async getOrCreate(caller: Caller, body: CreateSandboxBody & { readonly name: string }): Promise<CreatedSandbox> {
+  async getOrCreate(caller: Caller, wanted: CreateSandboxBody & { readonly name: string }): Promise<CreatedSandbox> {
     const { store, readiness, turns } = this.#context
     readiness.assertGranting()
-    const of = { tenant: caller.principal.tenant, agent: body.agent, name: body.name }
+    const body = await this.#ofAgent(caller, wanted)
+    const of = { tenant: caller.principal.tenant, agent: body.agent, name: wanted.name }
     for (let attempt = 1; ; attempt++) {
-      await this.admit(caller, body)
+      await this.#admit(caller, body)
       const living = await store.query((db) => findLivingByName(db, of))
       if (living) await assertHere(this.#context, living)
       // One that is being made or ended is waited for: its turn comes after that.
@@ -133,8 +136,19 @@ export class Creation {
     return this.#underWay.size
   }
 
+  async admit(caller: Caller, wanted: CreateSandboxBody): Promise<Admitted> {
+    return this.#admit(caller, await this.#ofAgent(caller, wanted))
+  }
+
+  async #ofAgent(caller: Caller, wanted: CreateSandboxBody): Promise<SandboxOfAgent> {
+    return recordRefusal(this.#context, refusedDeed(caller, wanted), async () => ({
+      ...wanted,
+      agent: actingAgent(caller.principal, wanted.agent),
+    }))
+  }
+
   /** Who is refused here has nothing yet that could be undone: that it was refused is the only trace. */
-  async admit(caller: Caller, body: CreateSandboxBody): Promise<Admitted> {
+  async #admit(caller: Caller, body: SandboxOfAgent): Promise<Admitted> {
     const { store } = this.#context
     return recordRefusal(this.#context, refusedDeed(caller, body), async () =>
       store.query(async (db) => {
@@ -145,7 +159,7 @@ export class Creation {
   }
 
   /** The sandbox and each of its mounts are asked about, as one. */
-  async #pass(caller: Caller, body: CreateSandboxBody, admitted: Admitted): Promise<Decided> {
+  async #pass(caller: Caller, body: SandboxOfAgent, admitted: Admitted): Promise<Decided> {
     const { store, node, guardian } = this.#context
     const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
     const known = await store.query((db) => grantedMounts(db, of))
@@ -292,8 +306,8 @@ export class Creation {
       // Whoever was killed meanwhile gets nothing of it.
       await assertNotKilled(db, row)
       this.#assertAlive(row.tenant, row.agent)
-      if (!(await commitReservation(db, row.id)))
-        throw new AirlockError('timeout', 'What was reserved expired before the sandbox was up.')
+      if ((await findReservation(db, row.id)) === undefined)
+        throw new AirlockError('timeout', 'This node was held for lost before the sandbox was up.')
       const agent = await connectAgent(db, row, { generation: row.generation, at: now })
       return { active: await moveSandbox(db, row, { to: 'active', changes }), agent }
     })
@@ -314,7 +328,7 @@ function snapshotOf({ state, generation, approved, version, labels }: StoredAgen
 /** Of a sandbox that was not even begun. */
 function refusedDeed(caller: Caller, body: CreateSandboxBody): Deed {
   const { tenant, actor } = caller.principal
-  const { agent, name = null, template } = body
+  const { agent = null, name = null, template } = body
   const payload = { requestId: caller.requestId, name, template }
   return { point: 'sandbox.create', tenant, agent, sandbox: null, actor, payload }
 }
@@ -325,10 +339,12 @@ function askedTier(body: Pick<CreateSandboxBody, 'tier'>, template: Pick<CreateS
 }
 
 /** What rules look at. */
-function askedFor(body: CreateSandboxBody, { template, limits }: Admitted, known: readonly PermitMount[]) {
+function askedFor(body: CreateSandboxBody, admitted: Admitted, known: readonly PermitMount[]) {
+  const { template, limits } = admitted
   const { labels, maxLifetimeMs: lifetimeMs } = body
   const mounts = known.map(({ path, mode }) => ({ path, mode }))
-  return { template: template.name, tier: askedTier(body, template.spec), limits, labels, lifetimeMs, mounts }
+  const env = Object.keys(admitted.env)
+  return { template: template.name, tier: askedTier(body, template.spec), limits, labels, lifetimeMs, env, mounts }
 }
 
 function mountsUnder({ readOnly }: Conditions, mounts: readonly PermitMount[]): readonly PermitMount[] {

@@ -169,22 +169,6 @@ for (const dialect of DIALECTS)
       expect(refused.map(({ payload }) => payload['reason'])).toEqual(['revoked', 'revoked'])
     })
 
-    it('records at most 20 refusals of a sandbox in a minute, and counts the others', async () => {
-      const other = await create()
-      const records = async (of: string) => (await world.evidence(of)).filter(({ point }) => point === 'auth.refuse')
-      for (let at = 0; at < 25; at++) await expect(ask('self', '')).rejects.toMatchObject(REFUSED)
-      expect(await records(sandbox)).toHaveLength(20)
-      await expect(ask('self', '', other)).rejects.toMatchObject(REFUSED)
-      expect(await records(other)).toHaveLength(1)
-      world.clock.advance(60_000)
-      await expect(ask('self', '')).rejects.toMatchObject(REFUSED)
-      const payloads = (await records(sandbox)).slice(20).map(({ payload }) => payload)
-      expect(payloads).toEqual([
-        { reason: 'more of the same', refusals: 5 },
-        { reason: 'missing', door: 'control', ask: 'self' },
-      ])
-    })
-
     it('refuses what its scopes do not say', async () => {
       const { privateKey } = generateKeyPairSync('ed25519')
       const desk = new SandboxTokenDesk(privateKey)

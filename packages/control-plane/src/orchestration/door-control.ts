@@ -6,7 +6,6 @@ import {
   type Self,
   type TokenFault,
 } from '@airlock/contract'
-import { RefusalRecords } from '../identity/refusal-records.ts'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import { findTokensVoidBefore } from '../store/sandbox-tokens.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
@@ -29,10 +28,6 @@ type Refusal =
   | 'revoked'
   | 'not its scope'
 
-const AT_A_DOOR = { windowMs: 60_000, records: 20 }
-/** More sandboxes than a node has at once; of those before nothing comes any more. */
-const MAX_REFUSED = 1000
-
 interface Parts {
   readonly activity: Activity
   readonly connections: Connections
@@ -45,8 +40,6 @@ interface Parts {
 export class DoorControl {
   readonly #context: Context
   readonly #parts: Parts
-  /** By sandbox: none fills the evidence, or drowns what another was refused. */
-  readonly #refusals = new Map<string, RefusalRecords>()
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
@@ -108,21 +101,10 @@ export class DoorControl {
   /** In the evidence of the tenant whose socket it was, whatever the token says. */
   #refuse({ sandbox, ask }: ControlCall, row: StoredSandbox | undefined, reason: Refusal): AirlockError {
     const { tenant = 'system', agent = null } = row ?? {}
-    this.#refusalsOf(sandbox).note(
-      { reason, door: 'control', ask },
-      { tenant, agent, sandbox, actor: actorOf(sandbox) },
-    )
+    const payload = { reason, door: 'control', ask }
+    const who = { tenant, agent, sandbox, actor: actorOf(sandbox) }
+    this.#context.audit.note({ ...who, point: 'auth.refuse', status: 'denied', payload })
     return new AirlockError('token_refused', reason === 'expired' ? 'The token has expired.' : undefined)
-  }
-
-  #refusalsOf(sandbox: string): RefusalRecords {
-    const known = this.#refusals.get(sandbox)
-    if (known) return known
-    const [oldest] = this.#refusals.keys()
-    if (this.#refusals.size >= MAX_REFUSED && oldest !== undefined) this.#refusals.delete(oldest)
-    const fresh = new RefusalRecords(this.#context.audit, this.#context.clock, AT_A_DOOR)
-    this.#refusals.set(sandbox, fresh)
-    return fresh
   }
 }
 

@@ -45,3 +45,9 @@ export function stepErrorOfEnd({ endReason, error }: Ended): StepError {
   const why = error?.message ?? `It ended by ${endReason ?? 'nobody knows what'}.`
   return { name: 'RuntimeCrashed', message: `The sandbox ended before the step did. ${why}`, traceback: '' }
 }
+
+/** Of a sandbox whose row another node ended. */
+export const NODE_LOST = {
+  code: 'node_lost',
+  message: 'The node of the sandbox was not heard of before its time was over.',
+}

@@ -1,4 +1,12 @@
-import { type Decision, type Point, toAirlockError, type UngovernedPoint } from '@airlock/contract'
+import {
+  type Decision,
+  type ErrorCode,
+  isAirlockError,
+  type NewRecord,
+  type Point,
+  toAirlockError,
+  type UngovernedPoint,
+} from '@airlock/contract'
 import type { Deed } from '../admission/deed.ts'
 import type { Governed } from '../admission/guardian.ts'
 import type { Context } from './context.ts'
@@ -48,6 +56,22 @@ export async function doRecorded<T>(
     throw error
   }
 }
+
+/**
+ * Records what a start does, without which nothing that runs could be ended. Where the chain is broken or full it does
+ * not wait: the record follows once somebody has seen to that.
+ */
+export async function requireAtStart(audit: Context['audit'], record: NewRecord): Promise<void> {
+  try {
+    await audit.require(record)
+  } catch (error) {
+    if (!isAirlockError(error) || !OF_TENANT.has(error.code)) throw error
+    audit.note(record)
+  }
+}
+
+/** What concerns one tenant must not keep the server from starting. */
+const OF_TENANT: ReadonlySet<ErrorCode> = new Set(['evidence_broken', 'evidence_full'])
 
 export function describeError(error: unknown): { readonly code: string; readonly message: string } {
   const { code, message } = toAirlockError(error)

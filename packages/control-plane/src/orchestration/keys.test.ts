@@ -1,4 +1,4 @@
-import { createKeyBody, rotateKeyBody } from '@airlock/contract'
+import { createKeyBody, type CreateKeyBody, rotateKeyBody } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { BearerAuthenticator } from '../identity/authenticate.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
@@ -17,17 +17,25 @@ for (const dialect of DIALECTS)
     afterAll(() => stores?.stop())
     beforeEach(async () => {
       registry = await TestRegistry.open(await stores.make())
-      const { store, keyUses } = registry
+      const { store, keyUses, guardKeys } = registry
       const audit = { require: async () => {}, note: () => {}, flush: async () => {} }
       const clock = { now: () => registry.now }
-      authenticator = new BearerAuthenticator({ store, audit, clock, keyUses, tokens: null, onSeen: () => {} })
+      authenticator = new BearerAuthenticator({
+        store,
+        audit,
+        clock,
+        keyUses,
+        guardKeys,
+        tokens: null,
+        onSeen: () => {},
+      })
     })
     afterEach(async () => registry?.store.close())
 
     const keys = () => registry.who.keys
-    const use = async (secret: string) =>
+    const use = async (secret: string, purpose?: 'any' | 'reduce') =>
       authenticator
-        .authenticate(`Bearer ${secret}`, 'req_1')
+        .authenticate(`Bearer ${secret}`, 'req_1', purpose)
         .then((principal) => principal.role)
         .catch((error: unknown) => (error instanceof Error && 'code' in error ? error.code : error))
 
@@ -77,6 +85,29 @@ for (const dialect of DIALECTS)
       const next = await keys().rotate(ADMIN, key.id, rotateKeyBody.parse({ overlapMs: 5000 }))
       registry.now += 1000
       expect([await use(secret), await use(next.secret)]).toEqual(['unauthenticated', 'unauthenticated'])
+    })
+
+    it('of who may kill are known while the store is away, for what takes power away and nothing else', async () => {
+      const make = async (of: Partial<CreateKeyBody>) => (await keys().create(ADMIN, body(of))).secret
+      const [admin, operator] = [await make({ role: 'admin' }), await make({ role: 'operator' })]
+      const others = [
+        await make({ role: 'developer' }),
+        await make({ role: 'operator', agents: ['a'] }),
+        await make({ role: 'admin', expiresInMs: 1_000 }),
+      ]
+      const revoked = await keys().create(ADMIN, body({ role: 'admin' }))
+      await registry.guardKeys.refresh()
+      const unread = await make({ role: 'admin' })
+      await keys().revoke(ADMIN, revoked.key.id)
+      registry.now += 1_000
+      await registry.store.close()
+      expect([await use(admin, 'reduce'), await use(operator, 'reduce')]).toEqual(['admin', 'operator'])
+      const wrong = `${admin.slice(0, -1)}${admin.endsWith('0') ? '1' : '0'}`
+      for (const secret of [wrong, unread, revoked.secret, ...others])
+        expect(['admin', 'operator', 'developer']).not.toContain(await use(secret, 'reduce'))
+      expect(['admin', 'operator']).not.toContain(await use(admin))
+      await expect(registry.guardKeys.refresh()).rejects.toThrow()
+      expect(await use(revoked.secret, 'reduce')).not.toBe('admin')
     })
 
     it('that are revoked are over with the next request, however often they were used before', async () => {

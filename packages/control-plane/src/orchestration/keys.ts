@@ -26,7 +26,7 @@ import { recordRefusal } from './refusals.ts'
 import { toPage } from './sandboxes.ts'
 import { ownedTenant } from './tenants.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'keyUses' | 'guardian'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'keyUses' | 'guardKeys' | 'guardian'>
 
 interface ListKeys {
   readonly tenant?: string | undefined
@@ -117,13 +117,14 @@ export class Keys {
 
   /** It reduces: nothing is waited for but the row, and every request reads the row. */
   async revoke(caller: Caller, id: string): Promise<ApiKey> {
-    const { store, readiness, clock, audit } = this.#world
+    const { store, readiness, clock, audit, guardKeys } = this.#world
     readiness.assertServing()
     const refused = keyDeed(caller, { point: 'key.revoke', tenant: caller.principal.tenant }, { key: id })
     const row = await recordRefusal(this.#world, refused, async () => this.#manageable(caller, id))
     if (row.revokedAt !== null) return this.#show(row)
     const revokedAt = clock.now()
     await store.query((db) => revokeApiKey(db, id, revokedAt))
+    guardKeys.forget(id)
     const { tenant, name, role } = row
     audit.note({ ...keyDeed(caller, { point: 'key.revoke', tenant }, { key: id, name, role }), status: 'done' })
     return this.#show({ ...row, revokedAt })

@@ -1,5 +1,7 @@
 import type { KillReport } from '@airlock/contract'
 import { deadline, type Log } from '@airlock/std'
+import type { Store } from '../store/store.ts'
+import { listWebhookTenants } from '../store/webhooks.ts'
 import { untilAborted } from './until-aborted.ts'
 import type { Webhooks } from './webhooks.ts'
 
@@ -8,8 +10,11 @@ const HOOK_MS = 10_000
 /** Told of every kill once it has run. It can neither stop nor delay one: what it throws is logged. */
 export interface KillHook {
   readonly name: string
-  onKill(report: KillReport): Promise<void>
+  /** `of` is the same report with what one tenant lost. */
+  onKill(report: KillReport, of: ReportOf): Promise<void>
 }
+
+type ReportOf = (tenant: string) => KillReport
 
 export class KillHooks {
   readonly #hooks: readonly KillHook[]
@@ -21,23 +26,28 @@ export class KillHooks {
   }
 
   /** Does not wait for any of them. */
-  tell(report: KillReport): void {
+  tell(report: KillReport, of: ReportOf): void {
     for (const hook of this.#hooks)
-      void untilAborted(hook.onKill(report), deadline(HOOK_MS)).catch((error: unknown) =>
+      void untilAborted(hook.onKill(report, of), deadline(HOOK_MS)).catch((error: unknown) =>
         this.#log.warn('a hook of a kill failed', { hook: hook.name, kill: report.id, error }),
       )
   }
 }
 
-/** The webhooks of the tenant that it is about. A kill of everything is for who runs the server, by a hook of its own. */
-export function webhookHook(webhooks: Pick<Webhooks, 'send'>): KillHook {
+/** The webhooks of the tenant that it is about; of a kill of everything all tenants, each with what it lost itself. */
+export function webhookHook(webhooks: Pick<Webhooks, 'send'>, store: Store): KillHook {
   return {
     name: 'webhooks',
-    onKill: async (report) => {
-      const { id, scope, tenant, target, reason, at, slowestMs, unverified } = report
-      if (tenant === null) return
-      const sandboxes = report.sandboxes.map((one) => ({ id: one.id, verified: one.verified }))
-      webhooks.send(tenant, 'kill', { id, scope, tenant, target, reason, at, sandboxes, slowestMs, unverified })
+    onKill: async (report, of) => {
+      const { tenant } = report
+      const tenants = tenant === null ? await store.query(listWebhookTenants) : [tenant]
+      for (const one of tenants) webhooks.send(one, 'kill', payloadOf(tenant === null ? of(one) : report))
     },
   }
+}
+
+function payloadOf(report: KillReport): Readonly<Record<string, unknown>> {
+  const { id, scope, tenant, target, reason, at, slowestMs, unverified } = report
+  const sandboxes = report.sandboxes.map((one) => ({ id: one.id, verified: one.verified }))
+  return { id, scope, tenant, target, reason, at, sandboxes, slowestMs, unverified }
 }

@@ -1,6 +1,7 @@
-import { type FrozenSandboxes, isAirlockError } from '@airlock/contract'
+import { type FrozenSandboxes, isAirlockError, PERMIT_LIFE_MS } from '@airlock/contract'
 import { deadline, sleep } from '@airlock/std'
 import { listLivingIn, type LivingPlace, type StoredKill, type StoredKilled } from '../store/kills.ts'
+import { within } from '../store/within.ts'
 import type { Connections } from './connections.ts'
 import type { Context } from './context.ts'
 import { inParallel } from './in-parallel.ts'
@@ -10,8 +11,7 @@ const AT_ONCE = 16
 const FIRST_PAUSE_MS = 100
 const LAST_PAUSE_MS = 2_000
 const DOORS_MS = 1_000
-/** As long as a permit is good. */
-const PERMIT_LIFE_MS = 60_000
+const STORE_MS = 2_000
 
 type World = Pick<Context, 'store' | 'dataPlane' | 'node' | 'clock' | 'log' | 'failpoint'>
 type Frozen = FrozenSandboxes['sandboxes'][number]
@@ -44,13 +44,14 @@ export async function runKill(
   const signal = deadline(how.runMs)
   const frozen = new Map((await freezeScope(world, kill, signal)).map((one) => [one.id, one]))
   await world.failpoint('kill.frozen')
-  const targets = await findTargets(world, kill, frozen)
+  const living = await findLiving(world, kill)
+  const targets = findTargets(kill, living ?? [], frozen)
   // While they stand still. Doors that do not answer hold nothing up: the end of each shuts its own again.
   const shut = inParallel(targets, AT_ONCE, ({ id }) => how.connections.close(id))
   await Promise.race([shut, pause(DOORS_MS, signal)])
   const gone = new Map<string, number>()
   await inParallel(targets, AT_ONCE, async (target) => {
-    const isGone = await endOne({ world, termination, kill, signal }, target)
+    const isGone = await endOne({ world, termination, kill, signal, hasStore: living !== undefined }, target)
     if (isGone) gone.set(target.id, Math.round(performance.now() - began))
   })
   const left = await stillThere(world, kill)
@@ -75,20 +76,27 @@ async function freezeScope(world: World, kill: StoredKill, signal: AbortSignal):
   }
 }
 
+/** What the store has of this node; undefined when it does not say. */
+async function findLiving(world: World, kill: StoredKill): Promise<readonly LivingPlace[] | undefined> {
+  try {
+    const living = await within(
+      STORE_MS,
+      world.store.query((db) => listLivingIn(db, kill)),
+    )
+    return living.filter(({ node }) => node === world.node.id)
+  } catch (error) {
+    world.log.warn('a kill goes by what the data plane has', { kill: kill.id, error })
+    return undefined
+  }
+}
+
 /** What the store knows, and what the data plane has: either alone may have missed one. */
-async function findTargets(
-  world: World,
+function findTargets(
   kill: StoredKill,
+  living: readonly LivingPlace[],
   frozen: ReadonlyMap<string, Frozen>,
-): Promise<readonly Target[]> {
-  const here = await world.store
-    .query((db) => listLivingIn(db, kill))
-    .catch((error: unknown): readonly LivingPlace[] => {
-      world.log.warn('a kill goes by what the data plane has', { kill: kill.id, error })
-      return []
-    })
-  const known = here.filter(({ node }) => node === world.node.id)
-  const rows = known.map(({ id, tenant, state }) => ({ id, tenant, isStarting: state === 'creating' }))
+): readonly Target[] {
+  const rows = living.map(({ id, tenant, state }) => ({ id, tenant, isStarting: state === 'creating' }))
   const ids = new Set(rows.map(({ id }) => id))
   const others = [...frozen.keys()].filter((id) => !ids.has(id))
   return [...rows, ...others.map((id) => ({ id, tenant: kill.tenant, isStarting: false }))]
@@ -99,6 +107,8 @@ interface Run {
   readonly termination: Pick<Termination, 'terminate'>
   readonly kill: StoredKill
   readonly signal: AbortSignal
+  /** Whether the store answered when this run began. */
+  readonly hasStore: boolean
 }
 
 /** Each further try freezes and kills anew. False when it may still live. */
@@ -119,7 +129,9 @@ async function endOne(run: Run, target: Target): Promise<boolean> {
   }
 }
 
-async function endOnce({ world, termination, kill }: Run, { id, isStarting }: Target): Promise<void> {
+async function endOnce({ world, termination, kill, hasStore }: Run, { id, isStarting }: Target): Promise<void> {
+  // Each would wait for the store to fail again: the data plane ends it at once, and the sweep writes its row.
+  if (!hasStore) return void (await world.dataPlane.stop(id))
   if (isStarting) await world.dataPlane.stop(id)
   try {
     await termination.terminate(id, { reason: 'killed', actor: kill.actor })

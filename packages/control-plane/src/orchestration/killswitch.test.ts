@@ -1,6 +1,9 @@
-import { AirlockError, type KillReport } from '@airlock/contract'
+import { AirlockError, freezeRequest, type KillReport, type Permit } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findSandbox } from '../store/sandboxes.ts'
+import { insertTenantIfAbsent } from '../store/tenants.ts'
+import { insertWebhook } from '../store/webhooks.ts'
+import type { Store } from '../store/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { KillHooks, webhookHook } from './kill-hooks.ts'
 import { Killswitch } from './killswitch.ts'
@@ -8,6 +11,15 @@ import { TestRecorder } from './testing/recorder.ts'
 import { aCommand, aSandbox, caller, CALLER, World } from './testing/world.ts'
 
 const ADMIN = caller({ role: 'admin', actor: 'key:admin', platform: true })
+const WEBHOOK = {
+  url: 'https://hooks.example/',
+  events: ['kill' as const],
+  secret: 'whs_test',
+  createdAt: 0,
+  createdBy: 'key:admin',
+  lastAt: null,
+  lastError: null,
+}
 const AGENT = { scope: 'agent', target: 'default', reason: 'test' } as const
 
 for (const dialect of DIALECTS)
@@ -60,6 +72,25 @@ for (const dialect of DIALECTS)
         })),
       )
       for (const id of ids) expect(await end(id)).toEqual(['stopped', 'killed'])
+    })
+
+    it('makes every permit worthless that was signed before it, for as long as that is good', async () => {
+      const signed: number[] = []
+      world.plane.script('POST /sandboxes', ({ body }) => {
+        const { permit: token } = JSON.parse(body.toString()) as { permit: string }
+        const payload = JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as Permit
+        signed.push(payload.expiresAt)
+        throw new AirlockError('timeout')
+      })
+      await codeOf(create())
+      const bans: number[] = []
+      world.plane.script('POST /freeze', ({ body }) => {
+        bans.push(freezeRequest.parse(JSON.parse(body.toString())).permitsUntil)
+        return { sandboxes: [] }
+      })
+      await kill()
+      expect([signed.length, bans.length]).toEqual([1, 1])
+      expect(Math.min(...bans)).toBeGreaterThanOrEqual(Math.max(...signed))
     })
 
     it('refuses every way to be granted something, from the next call on', async () => {
@@ -136,6 +167,39 @@ for (const dialect of DIALECTS)
       expect(await codeOf(create())).toBe('killed')
     })
 
+    it('that the store could not take holds after a restart, is written then, and is over once lifted', async () => {
+      const free = await stores.fill(world.place)
+      const { id } = await kill()
+      await world.restart()
+      expect(await codeOf(create())).toBe('killed')
+      expect(await world.lifecycle.killswitch.list(ADMIN, { all: false })).toMatchObject([{ id, persisted: false }])
+      await free()
+      await world.restart()
+      expect(await codeOf(create())).toBe('killed')
+      expect(await world.lifecycle.killswitch.list(ADMIN, { all: false })).toMatchObject([{ id, persisted: true }])
+      await world.lifecycle.killswitch.lift(ADMIN, AGENT)
+      await world.restart()
+      await create()
+      expect(world.context.killSpill.found).toEqual([])
+    })
+
+    it('of a sandbox ends with the sandbox', async () => {
+      const [id, other] = [await create(), await create()]
+      const { killswitch } = world.lifecycle
+      world.plane.script('DELETE /sandboxes/:id', () => Promise.reject(new AirlockError('internal', 'it lives')))
+      const on = await hastily().on(ADMIN, { scope: 'sandbox', target: id, reason: '' })
+      await killswitch.look()
+      expect(await killswitch.list(ADMIN, { all: false })).toMatchObject([{ id: on.id, liftedAt: null }])
+      world.plane.script('DELETE /sandboxes/:id', undefined)
+      await world.sweep()
+      await world.sweep()
+      expect(await end(id)).toEqual(['stopped', 'killed'])
+      expect(await killswitch.list(ADMIN, { all: false })).toEqual([])
+      expect(world.context.kills.kills).toEqual([])
+      expect(await killswitch.list(ADMIN, { all: true })).toMatchObject([{ id: on.id, liftedBy: 'system' }])
+      expect((await end(other))[0]).toBe('active')
+    })
+
     it('ends what is being made, and it never becomes active', async () => {
       const begun = Promise.withResolvers<void>()
       const gate = Promise.withResolvers<void>()
@@ -161,7 +225,7 @@ for (const dialect of DIALECTS)
         { name: 'broken', onKill: () => Promise.reject(new AirlockError('internal')) },
         { name: 'hanging', onKill: () => new Promise(() => {}) },
         { name: 'telling', onKill: async (report) => void told.push(report) },
-        webhookHook({ send: (...args) => void sent.push(args) }),
+        webhookHook({ send: (...args) => void sent.push(args) }, world.store),
       ]
       await world.restart()
       const id = await create()
@@ -170,6 +234,26 @@ for (const dialect of DIALECTS)
       const { scope, tenant, target, reason, at, slowestMs } = report
       const payload = { id: report.id, scope, tenant, target, reason, at, slowestMs, unverified: [] }
       expect(sent).toEqual([['default', 'kill', { ...payload, sandboxes: [{ id, verified: true }] }]])
+    })
+
+    it('of everything tells the webhooks of every tenant what it lost', async () => {
+      const sent: unknown[] = []
+      await world.store.query((db) => insertTenantIfAbsent(db, { id: 'idle', createdAt: 0 }))
+      for (const tenant of ['default', 'idle'])
+        await world.store.query((db) => insertWebhook(db, { ...WEBHOOK, id: `whk_${tenant}`, tenant }))
+      // The hook reads from the store that the next life opens.
+      const store = { query: async (work: Parameters<Store['query']>[0]) => world.store.query(work) } as Store
+      world.killHooks = [webhookHook({ send: (...args) => void sent.push(args) }, store)]
+      await world.restart()
+      const id = await create()
+      const { at, slowestMs, ...report } = await world.lifecycle.killswitch.on(ADMIN, { scope: 'all', reason: 'drill' })
+      const payload = { id: report.id, scope: 'all', tenant: null, target: null, reason: 'drill', at, unverified: [] }
+      await expect
+        .poll(() => sent)
+        .toEqual([
+          ['default', 'kill', { ...payload, slowestMs, sandboxes: [{ id, verified: true }] }],
+          ['idle', 'kill', { ...payload, slowestMs: null, sandboxes: [] }],
+        ])
     })
 
     it('refuses who is bound to agents, and everything to who is not of the platform', async () => {

@@ -1,10 +1,12 @@
 import { AirlockError, isAirlockError, type KillBody, type KillReport, type LiftBody } from '@airlock/contract'
-import { newId, sleep } from '@airlock/std'
+import { newId } from '@airlock/std'
 import type { KillOn } from '../admission/kill-list.ts'
 import { findAgent } from '../store/agents.ts'
 import {
   insertKill,
+  knownKills,
   liftKill,
+  liftKillsOfEnded,
   listKilled,
   listKills,
   listKillsOn,
@@ -15,6 +17,7 @@ import {
 } from '../store/kills.ts'
 import { findSandbox, listLiving } from '../store/sandboxes.ts'
 import { findTenant } from '../store/tenants.ts'
+import { within } from '../store/within.ts'
 import type { Context } from './context.ts'
 import type { Caller } from './core.ts'
 import { type Deed, doRecorded } from './evidence.ts'
@@ -25,12 +28,13 @@ import { assertUnbound } from './overseer.ts'
 
 /** A store that has not taken the row by then is not waited for: killing comes first. */
 const PERSIST_MS = 2_000
+const ASK_MS = 1_000
 const RUN_MS = 45_000
 const SHOWN = 200
 
 type World = Pick<
   Context,
-  'store' | 'dataPlane' | 'node' | 'audit' | 'clock' | 'log' | 'failpoint' | 'readiness' | 'kills'
+  'store' | 'dataPlane' | 'node' | 'audit' | 'clock' | 'log' | 'failpoint' | 'readiness' | 'kills' | 'killSpill'
 >
 type Scope = Pick<StoredKill, 'scope' | 'tenant' | 'target'>
 
@@ -74,9 +78,9 @@ export class Killswitch {
     const deed = deedOf(caller, kill)
     this.#world.audit.note({ ...deed, status: 'requested' })
     await this.#run(kill)
-    const report = await this.#report(kill, caller)
+    const { report, killed } = await this.#reportOf(kill, caller)
     this.#noteDone(deed, report)
-    this.#parts.hooks.tell(report)
+    this.#parts.hooks.tell(report, (tenant) => toKillReport(kill, ofTenant(killed, tenant), []))
     return report
   }
 
@@ -111,7 +115,24 @@ export class Killswitch {
       value: await store.transaction((db) => liftKill(db, scope, by)),
     }))
     kills.remove(kill)
+    this.#keepUnstored()
     return this.#report({ ...kill, ...by }, caller)
+  }
+
+  /** Before anything is granted: what an earlier life of this server could not store holds again, beside what the store has. */
+  async restore(): Promise<void> {
+    const { store, kills, killSpill } = this.#world
+    const { found } = killSpill
+    const known = await store.query((db) =>
+      knownKills(
+        db,
+        found.map(({ id }) => id),
+      ),
+    )
+    for (const kill of found) if (!known.has(kill.id)) kills.add({ ...kill, isPersisted: false })
+    await this.reload()
+    await this.#persistAll()
+    this.#keepUnstored()
   }
 
   /** What other nodes turned on or lifted. Fails when the store does not answer: then what is known holds. */
@@ -124,8 +145,9 @@ export class Killswitch {
   /** One look of the sweep: what is not written is, and what still lives in a scope is ended. Does not wait for the ends. */
   async look(): Promise<void> {
     const { kills, store, node } = this.#world
-    for (const kill of kills.kills) if (!kill.isPersisted) await this.#persist(kill)
+    await this.#persistAll()
     await this.#saveRest()
+    await this.#liftOfEnded()
     await this.reload()
     if (kills.kills.length === 0) return
     for (const { id, tenant, agent } of await store.query((db) => listLiving(db, node.id))) {
@@ -160,14 +182,11 @@ export class Killswitch {
     const { store, kills, log } = this.#world
     if (kill.isPersisted) return kill
     const { isPersisted: _, ...row } = kill
-    const late = new AbortController()
     try {
-      const stored = await Promise.race([
+      const stored = await within(
+        PERSIST_MS,
         store.transaction((db) => insertKill(db, row)),
-        sleep(PERSIST_MS, late.signal).then(() => {
-          throw new AirlockError('store_unavailable')
-        }),
-      ])
+      )
       const written = { ...stored, isPersisted: true }
       kills.add(written)
       return written
@@ -175,8 +194,26 @@ export class Killswitch {
       log.error('a kill cannot be written, so it kills unwritten', { kill: kill.id, error })
       return kill
     } finally {
-      late.abort()
+      this.#keepUnstored()
     }
+  }
+
+  async #persistAll(): Promise<void> {
+    for (const kill of this.#world.kills.kills) if (!kill.isPersisted) await this.#persist(kill)
+  }
+
+  /** In a file until the store has them, so that they outlive this process. */
+  #keepUnstored(): void {
+    const { kills, killSpill } = this.#world
+    killSpill.keep(kills.kills.filter(({ isPersisted }) => !isPersisted))
+  }
+
+  /** Those that are being carried out are left alone, until what they did is written. */
+  async #liftOfEnded(): Promise<void> {
+    const { kills, store, clock } = this.#world
+    const isDue = ({ id, scope }: KillOn) => scope === 'sandbox' && !this.#runs.has(id)
+    if (!kills.kills.some(isDue)) return
+    await store.transaction((db) => liftKillsOfEnded(db, { liftedAt: clock.now(), liftedBy: 'system' }))
   }
 
   async #saveRest(): Promise<void> {
@@ -194,18 +231,23 @@ export class Killswitch {
     for (const [name, killed] of rest) if (this.#unsaved.get(name) === killed) this.#unsaved.delete(name)
   }
 
-  /** Of a kill of everything a tenant sees what it lost itself. */
-  async #report(kill: KillOn, { principal }: Caller): Promise<KillReport> {
+  async #report(kill: KillOn, caller: Caller): Promise<KillReport> {
+    return (await this.#reportOf(kill, caller)).report
+  }
+
+  /** Of a kill of everything a tenant sees what it lost itself; `killed` is what anybody did. */
+  async #reportOf(kill: KillOn, { principal }: Caller) {
     const { store, node } = this.#world
-    const isSeen = ({ tenant }: { readonly tenant: string }) => principal.platform || tenant === principal.tenant
-    const found = await store
-      .query(async (db) => ({ killed: await listKilled(db, [kill.id]), living: await listLivingIn(db, kill) }))
-      .catch(() => ({ killed: [], living: [] }))
+    const seen = <T extends { readonly tenant: string }>(all: readonly T[]) =>
+      principal.platform ? all : ofTenant(all, principal.tenant)
+    const found = await within(
+      ASK_MS,
+      store.query(async (db) => ({ killed: await listKilled(db, [kill.id]), living: await listLivingIn(db, kill) })),
+    ).catch(() => ({ killed: [], living: [] }))
     const unsaved = [...this.#unsaved.values()].filter((one) => one.kill === kill.id)
-    const latest = new Map([...found.killed, ...unsaved].map((one) => [one.sandbox, one]))
-    const killed = [...latest.values()].filter((one) => isSeen(one))
-    const due = kill.liftedAt === null ? found.living.filter((one) => one.node !== node.id && isSeen(one)) : []
-    return toKillReport(kill, killed, [...new Set(due.map((one) => one.node))])
+    const killed = [...new Map([...found.killed, ...unsaved].map((one) => [one.sandbox, one])).values()]
+    const due = kill.liftedAt === null ? seen(found.living).filter((one) => one.node !== node.id) : []
+    return { report: toKillReport(kill, seen(killed), [...new Set(due.map((one) => one.node))]), killed }
   }
 
   #noteDone(deed: Deed, report: KillReport): void {
@@ -239,9 +281,10 @@ export class Killswitch {
   /** Where the store does not answer, the data plane knows whose it is. */
   async #resolveSandbox({ principal }: Caller, id: string): Promise<Scope> {
     const { store, dataPlane } = this.#world
-    const row = await store
-      .query((db) => findSandbox(db, id))
-      .catch(async () => (await dataPlane.list()).find((one) => one.id === id))
+    const row = await within(
+      ASK_MS,
+      store.query((db) => findSandbox(db, id)),
+    ).catch(async () => (await dataPlane.list()).find((one) => one.id === id))
     if (!row || (row.tenant !== principal.tenant && !principal.platform)) throw new AirlockError('sandbox_not_found')
     return { scope: 'sandbox', tenant: row.tenant, target: id }
   }
@@ -252,12 +295,16 @@ export class Killswitch {
     find: Parameters<Context['store']['query']>[0],
   ): Promise<void> {
     try {
-      if ((await this.#world.store.query(find)) === undefined) throw new AirlockError(code)
+      if ((await within(ASK_MS, this.#world.store.query(find))) === undefined) throw new AirlockError(code)
     } catch (error) {
       if (isAirlockError(error) && error.code === code) throw error
       this.#world.log.warn('whether there is what is killed is not known', { error })
     }
   }
+}
+
+function ofTenant<T extends { readonly tenant: string }>(all: readonly T[], tenant: string): readonly T[] {
+  return all.filter((one) => one.tenant === tenant)
 }
 
 /** What is about everything is in the chain of the server. */

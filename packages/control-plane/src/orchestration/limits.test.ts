@@ -51,19 +51,19 @@ for (const dialect of DIALECTS)
       )
     /** What the row says, the node does, and the budgets hold. */
     const seen = async (id: string) => {
-      const { memoryBytes, cpuMillis } = await world.store.query((db) =>
+      const { memoryBytes, diskBytes, cpuMillis } = await world.store.query((db) =>
         sumHeld(db, { tenant: 'default', agent: 'default' }),
       )
       return {
         row: (await world.store.query((db) => findSandbox(db, id)))?.limits,
         node: world.plane.sandboxes.get(id)?.limits,
-        held: { memoryBytes, cpuMillis },
+        held: { memoryBytes, diskBytes, cpuMillis },
       }
     }
     const all = (limits: Limits) => ({
       row: limits,
       node: limits,
-      held: { memoryBytes: limits.memoryBytes, cpuMillis: limits.cpus * 1000 },
+      held: { memoryBytes: limits.memoryBytes, diskBytes: limits.diskBytes, cpuMillis: limits.cpus * 1000 },
     })
     const breakAt = (name: FailpointName) => {
       world.at = async (at) => {

@@ -1,4 +1,4 @@
-import type { EvidenceReader } from '@airlock/audit'
+import type { EvidenceKeeper, EvidenceReader } from '@airlock/audit'
 import type {
   AuditChain,
   AuditQuery,
@@ -19,6 +19,7 @@ import type {
   SandboxState,
   Session,
   SignalName,
+  QuarantinedHead,
   SignedHead,
   SomeLimits,
   Template,
@@ -27,11 +28,12 @@ import type {
   Step,
   StepEvent,
 } from '@airlock/contract'
+import { auditQuarantine } from './audit-quarantine.ts'
 import { auditChains, auditEvents, auditExport, auditHead } from './audit-reading.ts'
 import { backtestPolicy } from './backtest.ts'
 import { commandEvents } from './command-events.ts'
 import type { Context } from './context.ts'
-import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, ListSessions, Page, StepRef } from './core.ts'
+import type { Caller, CommandRef, Core, FileAnswer, ListSandboxes, ListSessions, Page, Ready, StepRef } from './core.ts'
 import { extendSandbox } from './extend.ts'
 import type { Lifecycle } from './lifecycle-parts.ts'
 import { isEnded } from './lifecycle.ts'
@@ -42,9 +44,9 @@ import { countSandboxes, getSandbox, listSandboxes } from './sandboxes.ts'
 
 /** The core on this store and this node's data plane. It only asks whether we serve, and passes on. */
 export class LocalCore implements Core {
-  readonly #world: Context & Lifecycle & { readonly evidence: EvidenceReader }
+  readonly #world: Context & Lifecycle & { readonly evidence: EvidenceReader & EvidenceKeeper }
 
-  constructor(world: Context & Lifecycle & { readonly evidence: EvidenceReader }) {
+  constructor(world: Context & Lifecycle & { readonly evidence: EvidenceReader & EvidenceKeeper }) {
     this.#world = world
   }
 
@@ -243,6 +245,10 @@ export class LocalCore implements Core {
     return auditHead(this.#serving(), caller)
   }
 
+  async auditQuarantine(caller: Caller, tenant: string): Promise<QuarantinedHead> {
+    return auditQuarantine(this.#serving(), caller, tenant)
+  }
+
   async auditChains(caller: Caller): Promise<readonly AuditChain[]> {
     return auditChains(this.#serving(), caller)
   }
@@ -251,16 +257,18 @@ export class LocalCore implements Core {
     return backtestPolicy(this.#serving(), caller, body)
   }
 
-  async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {
-    const { reason } = this.#world.readiness
-    return reason === undefined ? { ready: true } : { ready: false, reason }
+  async readiness(): Promise<Ready> {
+    const { reason, hostDisk, brokenChains } = this.#world.readiness
+    if (reason !== undefined) return { ready: false, reason }
+    const disk = hostDisk === 'low' ? (['host_disk_low'] as const) : []
+    return { ready: true, warnings: brokenChains > 0 ? [...disk, 'evidence_broken'] : disk }
   }
 
   async counts(): Promise<Readonly<Record<SandboxState, number>>> {
     return countSandboxes(this.#world)
   }
 
-  #serving(): Context & Lifecycle & { readonly evidence: EvidenceReader } {
+  #serving(): Context & Lifecycle & { readonly evidence: EvidenceReader & EvidenceKeeper } {
     this.#world.readiness.assertServing()
     return this.#world
   }

@@ -1,13 +1,14 @@
-import { createLog, sleep } from '@airlock/std'
+import { createLog, sleep, systemClock } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { TestPostgres } from '../../../../test/support/postgres.ts'
 import { requires } from '../../../../test/support/requires.ts'
 import { findNode } from '../store/nodes.ts'
 import { openStore, type Store, type StorePlace } from '../store/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { NodeLease } from './node-lease.ts'
+import { type LeaseTimes, NodeLease } from './node-lease.ts'
+import { Readiness } from './readiness.ts'
 
-const TIMES = { beatMs: 50, silentMs: 1_500, heldMs: 1_000, claimMs: 4_000 }
+const TIMES = { beatMs: 50, aloneMs: 50, silentMs: 1_500, heldMs: 1_000, patienceMs: 500, claimMs: 4_000 }
 const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
 
 let store: Store
@@ -24,9 +25,9 @@ async function close(): Promise<void> {
   await store.close()
 }
 
-function lease(holder: string, id = 'one'): NodeLease {
+function lease(holder: string, id = 'one', times: LeaseTimes = TIMES): NodeLease {
   const onDisplaced = () => void displaced.push(holder)
-  const made = new NodeLease({ store, node: { id, holder }, log, onDisplaced, times: TIMES })
+  const made = new NodeLease({ store, node: { id, holder }, clock: systemClock, log, onDisplaced, times })
   leases.push(made)
   return made
 }
@@ -104,5 +105,18 @@ describe('the lease of a node in a shared store', requires('postgres'), () => {
     await postgres.restart()
     await expect.poll(() => ours.isHeld, { timeout: 10_000 }).toBe(true)
     expect(displaced).toEqual([])
+  })
+
+  it('says that the store is gone long before it is not held any more', async () => {
+    const ours = lease('a', 'one', { ...TIMES, heldMs: 60_000 })
+    await ours.claim()
+    ours.start()
+    await postgres.shutDown()
+    await expect.poll(() => ours.isAnswered, { timeout: 10_000 }).toBe(false)
+    const readiness = new Readiness(ours)
+    readiness.serve()
+    expect([readiness.reason, readiness.isNodeHeld]).toEqual(['store_unavailable', true])
+    await postgres.restart()
+    await expect.poll(() => ours.isAnswered, { timeout: 10_000 }).toBe(true)
   })
 })

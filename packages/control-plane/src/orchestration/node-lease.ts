@@ -1,11 +1,12 @@
 import { AirlockError } from '@airlock/contract'
-import { deadline, type Log, sleep, waitFor } from '@airlock/std'
+import { type Clock, deadline, type Log, sleep, waitFor } from '@airlock/std'
 import {
   adoptRows,
   beatNode,
   findNode,
   insertNodeIfAbsent,
   releaseNode,
+  type SignTimes,
   type StoredNode,
   takeNode,
 } from '../store/nodes.ts'
@@ -15,20 +16,32 @@ import type { NodeIdentity } from './node-identity.ts'
 export interface LeaseTimes {
   /** Between two signs of life. */
   readonly beatMs: number
+  /** The same where nobody waits for them, and they only say later how long we lived. */
+  readonly aloneMs: number
   /** A holder that gave no sign for so long, by the watch of whoever waits, is gone. */
   readonly silentMs: number
   /** How long a sign of life lets us go on: shorter than `silentMs`, so that we stop before another may begin. */
   readonly heldMs: number
+  /** A store that keeps a sign of life waiting for so long does not answer. */
+  readonly patienceMs: number
   /** How long a claim waits for silence. */
   readonly claimMs: number
 }
 
-const TIMES: LeaseTimes = { beatMs: 1_000, silentMs: 10_000, heldMs: 8_000, claimMs: 20_000 }
+const TIMES: LeaseTimes = {
+  beatMs: 1_000,
+  aloneMs: 10_000,
+  silentMs: 10_000,
+  heldMs: 8_000,
+  patienceMs: 1_000,
+  claimMs: 20_000,
+}
 const LOOK_MS = 250
 
 export interface LeaseOptions {
   readonly store: Store
   readonly node: NodeIdentity
+  readonly clock: Clock
   readonly log: Log
   /** Another server has become this node: whatever we would do now, it does too. */
   readonly onDisplaced: () => void
@@ -48,6 +61,10 @@ export class NodeLease {
   readonly #stop = new AbortController()
   #running: Promise<void> = Promise.resolve()
   #renewedAt = -Infinity
+  /** Since when a sign of life waits for the store; undefined when none does. */
+  #askedAt: number | undefined
+  #isRefused = false
+  #aliveBefore = 0
 
   constructor(options: LeaseOptions) {
     this.#options = options
@@ -59,10 +76,17 @@ export class NodeLease {
     return !this.#options.store.isShared || performance.now() - this.#renewedAt < this.#times.heldMs
   }
 
+  /** Whether the store took the last sign of life, and keeps none waiting: it is known much sooner than that another may take over. */
+  get isAnswered(): boolean {
+    if (!this.#options.store.isShared) return true
+    const waitedMs = this.#askedAt === undefined ? 0 : performance.now() - this.#askedAt
+    return !this.#isRefused && waitedMs < this.#times.patienceMs
+  }
+
   async claim(): Promise<void> {
     const { store, node } = this.#options
     const { id } = node
-    const fresh: StoredNode = { id, url: '', holder: '', beat: 0, seenAt: 0, auditKey: null }
+    const fresh: StoredNode = { id, url: '', holder: '', beat: 0, seenAt: 0, clockAt: 0, auditKey: null }
     await store.query((db) => insertNodeIfAbsent(db, fresh))
     if (!store.isShared) await store.transaction((db) => adoptRows(db, id))
     const watch = new SilenceWatch(this.#times.silentMs)
@@ -77,8 +101,13 @@ export class NodeLease {
     }
   }
 
+  /** The last sign of life before the claim, by the clock of this node. */
+  get aliveBefore(): number {
+    return this.#aliveBefore
+  }
+
   start(): void {
-    if (this.#options.store.isShared) this.#running = this.#run()
+    this.#running = this.#run()
   }
 
   /** Whoever comes next need not wait. */
@@ -97,32 +126,45 @@ export class NodeLease {
     const isOurs = !store.isShared || seen.holder === node.holder || seen.holder === ''
     if (!isOurs && !watch.isSilent(seen)) return undefined
     const at = performance.now()
-    const taken = await store.transaction((db) => takeNode(db, seen, { holder: node.holder, at: Date.now() }))
+    const taken = await store.transaction((db) => takeNode(db, seen, { holder: node.holder, ...this.#signTimes() }))
     if (!taken) return undefined
     this.#renewedAt = at
+    this.#aliveBefore = seen.clockAt
     return true
   }
 
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       // Woken early only by the stop, which the loop sees.
-      await sleep(this.#times.beatMs, this.#stop.signal).catch(() => undefined)
+      await sleep(this.#options.store.isShared ? this.#times.beatMs : this.#times.aloneMs, this.#stop.signal).catch(
+        () => undefined,
+      )
       if (!this.#stop.signal.aborted && !(await this.#beat())) return this.#options.onDisplaced()
     }
+  }
+
+  #signTimes(): SignTimes {
+    const { store, clock } = this.#options
+    return { seenAt: store.now(clock), clockAt: clock.now() }
   }
 
   /** False when another is this node now. A store that does not answer proves nothing, and nothing is granted then. */
   async #beat(): Promise<boolean> {
     const { store, node, log } = this.#options
     const at = performance.now()
+    this.#askedAt = at
     try {
-      if (!(await store.query((db) => beatNode(db, node, Date.now())))) {
+      if (!(await store.query((db) => beatNode(db, node, this.#signTimes())))) {
         log.error('another server is this node now', { node: node.id })
         return false
       }
       this.#renewedAt = at
+      this.#isRefused = false
     } catch (error) {
+      this.#isRefused = true
       log.warn('no sign of life could be written', { error })
+    } finally {
+      this.#askedAt = undefined
     }
     return true
   }

@@ -15,6 +15,7 @@ import {
   type Question,
   type RuleInForce,
 } from '@airlock/contract'
+import { actingAgent } from '../admission/acting-agent.ts'
 import { compileDraft, isOwnToSwitch, PLATFORM_PREFIX } from '../admission/policy-book.ts'
 import { findAgent } from '../store/agents.ts'
 import {
@@ -182,7 +183,7 @@ export class Policies {
     const { tenant, actor, role } = caller.principal
     const { point, operation } = body
     const sandbox = body.sandbox === undefined ? undefined : await ownedSandbox(store, caller, body.sandbox)
-    const agent = sandbox?.agent ?? body.agent ?? null
+    const agent = sandbox?.agent ?? askedAgent(caller, body)
     if (agent !== null && agent !== sandbox?.agent) await store.query((db) => assertOwnAgent(db, caller, agent))
     return { point, tenant, actor, role, agent, sandbox: sandbox?.id ?? null, operation }
   }
@@ -276,6 +277,12 @@ async function assertRoom(db: Queries, key: PolicyKey, before: StoredPolicy | un
   if (before && before.document !== null) return
   const inForce = (await listLatest(db, [key.scope])).filter(({ document }) => document !== null)
   if (inForce.length >= BOUNDS.policies) throw new AirlockError('too_many_policies')
+}
+
+/** Whoever is bound asks for an agent of its own. What concerns no agent has the kind "other". */
+function askedAgent({ principal }: Caller, { agent, operation }: EvaluateBody): string | null {
+  if (agent !== undefined) return agent
+  return principal.agents === null || operation.kind === 'other' ? null : actingAgent(principal, undefined)
 }
 
 async function assertOwnAgent(db: Queries, caller: Caller, agent: string): Promise<void> {

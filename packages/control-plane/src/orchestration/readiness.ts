@@ -1,4 +1,11 @@
-import { AirlockError, type DataPlaneHealth, type ErrorCode } from '@airlock/contract'
+import { AirlockError, type DataPlaneHealth, type ErrorCode, type NodeDisk } from '@airlock/contract'
+import type { NodeLease } from './node-lease.ts'
+
+/** `full`: only the reserve is left. */
+export type HostDiskLevel = 'good' | 'low' | 'full'
+
+/** So much more than its reserve, in parts of it, and the disk of the host is not low. */
+const NEAR = 0.25
 
 /**
  * Whether we serve, and what keeps us from granting. `/readyz` answers from what the sweep saw last, so that asking
@@ -8,10 +15,12 @@ export class Readiness {
   #phase: 'starting' | 'serving' | 'stopping' = 'starting'
   #node: DataPlaneHealth | undefined
   #nodeAnswers = false
-  #evidence: 'good' | 'unavailable' | 'broken' = 'good'
-  readonly #lease: { readonly isHeld: boolean }
+  #evidence: 'good' | 'unavailable' = 'good'
+  /** Tenants whose evidence does not verify. */
+  readonly #broken = new Set<string>()
+  readonly #lease: Pick<NodeLease, 'isHeld' | 'isAnswered'>
 
-  constructor(lease: { readonly isHeld: boolean }) {
+  constructor(lease: Pick<NodeLease, 'isHeld' | 'isAnswered'>) {
     this.#lease = lease
   }
 
@@ -32,9 +41,21 @@ export class Readiness {
     this.#nodeAnswers = false
   }
 
-  /** Broken evidence stays broken until somebody has looked and restarts us. */
-  setEvidence(evidence: 'good' | 'unavailable' | 'broken'): void {
-    if (this.#evidence !== 'broken') this.#evidence = evidence
+  setEvidence(evidence: 'good' | 'unavailable'): void {
+    this.#evidence = evidence
+  }
+
+  /** Whether that is new. The recorder refuses what would be granted to a tenant whose chain is broken; all others go on. */
+  setChain(tenant: string, state: 'good' | 'broken'): boolean {
+    if (state === 'good') return this.#broken.delete(tenant)
+    const isNew = !this.#broken.has(tenant)
+    this.#broken.add(tenant)
+    return isNew
+  }
+
+  /** How many chains are broken. */
+  get brokenChains(): number {
+    return this.#broken.size
   }
 
   /** Whether the sandboxes of this node are ours to judge now. */
@@ -47,12 +68,11 @@ export class Readiness {
     if (this.#phase !== 'serving') throw new AirlockError('not_ready')
   }
 
-  /** What grants or continues passes here. Fails closed when the evidence was tampered with, or another may be this node. */
+  /** What grants or continues passes here. Fails closed when another may be this node. */
   assertGranting(): void {
     this.assertServing()
     if (!this.#lease.isHeld)
       throw new AirlockError('store_unavailable', 'The store has not heard of this node in time.')
-    if (this.#evidence === 'broken') throw new AirlockError('evidence_broken')
   }
 
   /** Where new sandboxes go. */
@@ -61,11 +81,24 @@ export class Readiness {
     return this.#node
   }
 
+  /** Null until the data plane has answered. */
+  get disk(): NodeDisk | null {
+    return this.#node?.disk ?? null
+  }
+
+  /** How near the host is to what it keeps for evidence and the store. */
+  get hostDisk(): HostDiskLevel {
+    if (!this.disk) return 'good'
+    const { freeBytes, reserveBytes } = this.disk
+    if (freeBytes < reserveBytes) return 'full'
+    return freeBytes < reserveBytes * (1 + NEAR) ? 'low' : 'good'
+  }
+
   get reason(): ErrorCode | undefined {
     if (this.#phase !== 'serving') return 'not_ready'
-    if (this.#evidence === 'broken') return 'evidence_broken'
     if (this.#evidence === 'unavailable') return 'evidence_unavailable'
-    if (!this.#lease.isHeld) return 'store_unavailable'
-    return this.#nodeAnswers ? undefined : 'data_plane_unavailable'
+    if (!this.#lease.isHeld || !this.#lease.isAnswered) return 'store_unavailable'
+    if (!this.#nodeAnswers) return 'data_plane_unavailable'
+    return this.hostDisk === 'full' ? 'host_disk_full' : undefined
   }
 }

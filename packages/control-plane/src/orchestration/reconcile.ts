@@ -3,18 +3,22 @@ import { type CommandEnd, listRunning, type StoredCommand } from '../store/comma
 import { findSandbox, listLiving, type StoredSandbox } from '../store/sandboxes.ts'
 import { listUnendedSteps, type StepEnd, type StoredStep } from '../store/steps.ts'
 import type { Activity } from './activity.ts'
+import { billSandbox } from './billing.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from './context.ts'
+import { requireAtStart } from './evidence.ts'
 import type { Creation } from './create.ts'
-import { LOST_FOR } from './end-cause.ts'
+import { LOST_FOR, NODE_LOST } from './end-cause.ts'
 import { isEnded } from './lifecycle.ts'
 import type { LimitChanges } from './limits.ts'
 import type { Pauses } from './pauses.ts'
 import type { Sessions } from './sessions.ts'
-import type { Termination } from './terminate.ts'
+import type { End, Termination } from './terminate.ts'
 
 /** Ends under way at once; more wait for the next look. */
 const MAX_ENDS = 32
+
+type Found = Pick<End, 'reason' | 'error' | 'aliveAt'>
 
 interface Parts {
   readonly activity: Activity
@@ -36,15 +40,18 @@ export class Reconciler {
   readonly #context: Context
   readonly #parts: Parts
   readonly #ends = new Map<string, Promise<unknown>>()
+  /** What ran in the data plane at the last look. */
+  #lastLook: { readonly at: number; readonly found: ReadonlySet<string> }
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
+    this.#lastLook = { at: context.aliveBefore, found: new Set() }
   }
 
   /** One look. Starts the ends that it finds due and does not wait for them; answers the sandboxes that live on. */
   async look(): Promise<readonly StoredSandbox[]> {
-    const { store, dataPlane, readiness, node } = this.#context
+    const { store, dataPlane, readiness, node, clock } = this.#context
     const rows = await store.query((db) => listLiving(db, node.id))
     const health = await dataPlane.health()
     const found = new Map((await dataPlane.list()).map((sandbox) => [sandbox.id, sandbox]))
@@ -54,10 +61,11 @@ export class Reconciler {
       const there = found.get(row.id)
       await this.#seeAlive(row, there)
       const reason = this.#judge(row, there, health.bootId)
-      if (reason) this.#end(row, reason, reason === 'guest_lost' ? there?.lostFor : undefined)
+      if (reason) this.#end(row, { reason, ...causeOf(there, reason), ...this.#aliveAt(row, there) })
       else living.push(row)
       if (!reason && there) this.#agree(row, there)
     }
+    this.#lastLook = { at: clock.now(), found: new Set([...found.values()].filter(runs).map(({ id }) => id)) }
     const known = new Set(rows.map((row) => row.id))
     for (const id of found.keys()) if (!known.has(id)) await this.#removeOrphan(id)
     for (const command of await store.query((db) => listRunning(db, node.id))) this.#parts.watch.ensure(command)
@@ -85,7 +93,7 @@ export class Reconciler {
     for (const row of await this.look()) {
       const { id: sandbox, tenant, agent, name } = row
       await this.#parts.limitChanges.settle(row)
-      await audit.require({
+      await requireAtStart(audit, {
         tenant,
         agent,
         sandbox,
@@ -123,9 +131,17 @@ export class Reconciler {
     return expiry(this.#parts.activity.current(row), this.#context.clock.now())
   }
 
-  #end(row: StoredSandbox, reason: EndReason, lostFor: NodeSandbox['lostFor']): void {
+  /** When one that is gone was last there, as far as anybody knows. */
+  #aliveAt(row: StoredSandbox, there: NodeSandbox | undefined): Pick<End, 'aliveAt'> {
+    if (there && runs(there)) return {}
+    const { at, found } = this.#lastLook
+    return { aliveAt: Math.max(row.createdAt, row.lastActiveAt, found.has(row.id) ? at : this.#context.aliveBefore) }
+  }
+
+  #end(row: StoredSandbox, end: Found): void {
     if (this.#ends.has(row.id) || this.#ends.size >= MAX_ENDS) return
-    const work = this.#finish(row, reason, lostFor)
+    const { reason } = end
+    const work = this.#finish(row, end)
       .catch((error: unknown) =>
         this.#context.log.warn('a sandbox does not end yet', { sandbox: row.id, reason, error }),
       )
@@ -133,12 +149,12 @@ export class Reconciler {
     this.#ends.set(row.id, work)
   }
 
-  async #finish(row: StoredSandbox, reason: EndReason, lostFor: NodeSandbox['lostFor']): Promise<void> {
+  async #finish(row: StoredSandbox, end: Found): Promise<void> {
     const { audit } = this.#context
     const { termination, creation } = this.#parts
+    const { reason } = end
     const mayBeUsed = reason === 'ttl' || reason === 'idle' || reason === 'paused_too_long'
-    const error = lostFor && LOST_FOR[lostFor]
-    await termination.terminateIf(row.id, { reason, actor: 'system', ...(error ? { error } : {}) }, (now) => {
+    await termination.terminateIf(row.id, { ...end, actor: 'system' }, (now) => {
       if (mayBeUsed) return this.#expiry(now) !== undefined
       if (reason !== 'create_interrupted') return true
       // It may have been finished, or begun here, since its row was read.
@@ -151,16 +167,32 @@ export class Reconciler {
 
   /** No row holds it any more, or none ever did: it is not ours to keep. */
   async #removeOrphan(id: string): Promise<void> {
-    const { store, dataPlane, log } = this.#context
+    const { store, log } = this.#context
     const row = await store.query((db) => findSandbox(db, id))
     if ((row && !isEnded(row.state)) || this.#ends.has(id) || this.#ends.size >= MAX_ENDS) return
     log.warn('a sandbox without a row is removed', { sandbox: id })
-    const work = dataPlane
-      .stop(id)
+    const work = this.#stopOrphan(id, row)
       .catch((error: unknown) => log.warn('a sandbox without a row cannot be removed yet', { sandbox: id, error }))
       .finally(() => this.#ends.delete(id))
     this.#ends.set(id, work)
   }
+
+  /** What another node wrote off used more than it was billed for, as is seen now. */
+  async #stopOrphan(id: string, row: StoredSandbox | undefined): Promise<void> {
+    const { store, dataPlane, clock } = this.#context
+    const { usage } = await dataPlane.stop(id)
+    if (row?.error?.code === NODE_LOST.code && usage)
+      await store.transaction((db) => billSandbox(db, row, { at: clock.now(), cpuMs: usage.cpuMs }))
+  }
+}
+
+/** Why the data plane gave up on a sandbox, where it says so. */
+function causeOf(there: NodeSandbox | undefined, reason: EndReason): Pick<End, 'error'> {
+  return reason === 'guest_lost' && there?.lostFor ? { error: LOST_FOR[there.lostFor] } : {}
+}
+
+function runs({ state }: NodeSandbox): boolean {
+  return state !== 'lost'
 }
 
 /** Why a sandbox that should run does not: it is not there, or only its remains are. */

@@ -6,6 +6,7 @@ import { type Deed, describeError } from './evidence.ts'
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'forbidden',
   'invalid_request',
+  'agent_required',
   'agent_not_found',
   'agent_not_approved',
   'agent_suspended',
@@ -21,6 +22,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'key_ended',
   'budget_exhausted',
   'capacity_exhausted',
+  'host_disk_full',
   'template_not_found',
   'tenant_not_found',
   'tenant_exists',

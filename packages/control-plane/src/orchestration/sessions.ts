@@ -4,6 +4,7 @@ import {
   createSandboxBody,
   type CreateSessionBody,
   isAirlockError,
+  SESSION_TEMPLATES,
   type Session,
   type SessionState,
 } from '@airlock/contract'
@@ -281,7 +282,7 @@ export class Sessions {
     const end = { state: 'terminated', endReason: 'create_failed', endedAt: clock.now() } as const
     try {
       await dataPlane.closeSession(refOf(row))
-      await store.query((db) => endSession(db, row.id, end))
+      await store.transaction((db) => endSession(db, row.id, end))
     } catch (error) {
       if (!isGone(error)) log.warn('a session that was not opened is left to the sweep', { session: row.id, error })
     }
@@ -296,7 +297,7 @@ export class Sessions {
       if (now.state === 'active' && !now.ownsSandbox) await this.#close(now)
       const { lastActiveAt, expiresAt } = sessionActivity.current(now)
       const written = { ...end, endedAt: clock.now(), lastActiveAt, expiresAt }
-      const ended = await store.query((db) => endSession(db, row.id, written))
+      const ended = await store.transaction((db) => endSession(db, row.id, written))
       if (ended) receipts.sessionEnded(ended, requestId)
       sessionActivity.forget(row.id)
       if (now.ownsSandbox) await termination.terminate(now.sandbox, sandboxEnd({ ...now, ...end }))
@@ -347,7 +348,7 @@ function newRow(
 
 /** The sandbox that is made for a session lives as long as the session may rest. */
 function sandboxFor({ create, runtime, ttlMs }: CreateSessionBody): CreateSandboxBody {
-  const asked = create ?? createSandboxBody.parse({ template: runtime === 'python' ? 'data' : 'base' })
+  const asked = create ?? createSandboxBody.parse({ template: SESSION_TEMPLATES[runtime] })
   return { ...asked, ttlMs: Math.max(asked.ttlMs, ttlMs), idleMs: Math.max(asked.idleMs, ttlMs) }
 }
 

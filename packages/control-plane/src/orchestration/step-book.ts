@@ -19,7 +19,7 @@ export function stepBook(context: Context, receipts: Receipts): Book<StoredStep,
     write: async (row, end) => {
       if (!(await store.quickly((db) => endStep(db, row.id, end)))) return undefined
       await failpoint('step.result-written')
-      if (end.restarted) await store.query((db) => countRestart(db, row.session))
+      if (end.restarted) await store.transaction((db) => countRestart(db, row.session))
       return { ...row, ...end }
     },
     record: (row) => receipts.stepEnded(row),

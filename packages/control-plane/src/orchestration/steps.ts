@@ -147,7 +147,8 @@ export class Steps {
     const { code, timeoutMs: askedMs } = of.body
     const row = newRow(place, { ...of, now: clock.now() })
     const asked = deedOf(of.caller, place.sandbox, { point: 'step.run', payload: requestOf(row, place, of.body) })
-    const about = { kind: 'code', runtime: place.session.runtime, code, timeoutMs: askedMs } as const
+    const env = Object.keys(of.body.env)
+    const about = { kind: 'code', runtime: place.session.runtime, code, env, timeoutMs: askedMs } as const
     const passed = await guardian.pass(of.caller, asked, about)
     const timeoutMs = boundTimeout(askedMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
@@ -188,7 +189,7 @@ export class Steps {
     const { session, stepId } = row
     // The host takes the session along, and with it everything that a lost row could let run twice.
     try {
-      const isNew = await store.enter((db) => insertStep(db, row))
+      const isNew = await store.quickly((db) => insertStep(db, row))
       await failpoint('step.row-written')
       return isNew ? row : ((await store.query((db) => findStepByKey(db, { session, stepId }))) ?? row)
     } catch (error) {

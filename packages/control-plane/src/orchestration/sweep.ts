@@ -8,21 +8,21 @@ import type { BudgetEnds } from './budget-ends.ts'
 import type { Asks } from './asks.ts'
 import type { Connections } from './connections.ts'
 import type { Context } from './context.ts'
-import { freeExpired } from './free-expired.ts'
 import type { GrantEnds } from './grant-ends.ts'
 import type { Killswitch } from './killswitch.ts'
+import { LostNodes } from './lost-nodes.ts'
 import type { Receipts } from './receipts.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { Templates } from './templates.ts'
-import { writeOffOverdue } from './write-off.ts'
 
 const EVERY_MS = 1000
 const HEADS_EVERY = 5
-const OVERDUE_EVERY = 60
+const LOST_EVERY = 10
+const OWED_EVERY = 60
 const SEEN_EVERY = 10
 const PRUNE_EVERY = 600
-const EXPIRED_EVERY = 30
 const BILL_EVERY = 60
+const KEYS_EVERY = 10
 
 interface Parts {
   readonly reconciler: Reconciler
@@ -43,12 +43,14 @@ interface Parts {
 export class Sweep {
   readonly #context: Context
   readonly #parts: Parts
+  readonly #lostNodes: LostNodes
   readonly #stop = new AbortController()
   #running: Promise<void> = Promise.resolve()
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
+    this.#lostNodes = new LostNodes(context)
   }
 
   start(): void {
@@ -71,13 +73,14 @@ export class Sweep {
       await this.#attempt('kills', () => this.#parts.killswitch.look())
       await this.#look()
       if (this.#context.readiness.isNodeHeld) await this.#lookAtOwn(round)
+      if (round % KEYS_EVERY === 0) await this.#attempt('keys', () => this.#context.guardKeys.refresh())
       if (round % SEEN_EVERY === 0) await this.#attempt('signs of life', () => this.flushSeen())
       await this.#attempt('uses', () => this.#parts.activity.flush())
       await this.#attempt('uses of sessions', () => this.#parts.sessionActivity.flush())
-      await this.#attempt('receipts', () => this.#parts.receipts.flush())
-      if (round % HEADS_EVERY === 0) await this.#parts.heads.keep()
-      if (round % OVERDUE_EVERY === 0) await this.#attempt('overdue', () => writeOffOverdue(this.#context))
-      if (round % EXPIRED_EVERY === 0) await this.#attempt('reservations', () => freeExpired(this.#context))
+      if (round % HEADS_EVERY === 0)
+        await this.#attempt('receipts', () => this.#parts.receipts.flush(() => this.#parts.heads.keep()))
+      if (round % OWED_EVERY === 0) await this.#attempt('owed records', () => this.#parts.receipts.payOwed())
+      if (round % LOST_EVERY === 0) await this.#attempt('lost nodes', () => this.#lostNodes.look())
       await this.#attempt('approvals', () => this.#parts.asks.answers.look())
       if (round % PRUNE_EVERY === 0) await this.#attempt('images', () => this.#parts.templates.prune())
       // Woken early only by the stop, which the loop sees.

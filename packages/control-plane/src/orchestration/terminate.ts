@@ -22,6 +22,8 @@ export interface End {
   readonly requestId?: string
   readonly force?: boolean
   readonly error?: { readonly code: string; readonly message: string }
+  /** When it was last seen, if it was gone before anybody ended it: it is billed no further. */
+  readonly aliveAt?: number | undefined
 }
 
 /** An end that is under way: kept until its row is written, so that a full disk does not make us forget why. */
@@ -150,7 +152,8 @@ export class Termination {
     const { lastActiveAt, expiresAt } = this.#parts.activity.current(row)
     const changes = { endedAt, endReason: reason, error: row.error ?? ending.error ?? null, lastActiveAt, expiresAt }
     const usage = ending.destroyed?.usage ?? null
-    const ended = (await this.#write(row, { to, changes: { ...changes, recorded: ending.isRecorded }, usage })) ?? {
+    const end = { to, changes: { ...changes, recorded: ending.isRecorded }, usage, aliveAt: ending.aliveAt } as const
+    const ended = (await this.#write(row, end)) ?? {
       ...row,
       ...changes,
       state: to,
@@ -190,6 +193,8 @@ interface WritableEnd {
   readonly changes: SandboxChanges & { readonly endedAt: number }
   /** Null where nobody counted, or nobody knows any more. */
   readonly usage: ResourceUsage | null
+  /** When it was last seen, where that is not when it ended. */
+  readonly aliveAt?: number | undefined
 }
 
 interface WrittenEnd {
@@ -210,7 +215,8 @@ export async function writeEnd(db: Queries, row: StoredSandbox, end: WritableEnd
   const { endedAt: at } = end.changes
   await releaseReservation(db, row.id)
   // One that failed before it ran used nothing.
-  if (row.isolation || end.usage) await billSandbox(db, row, { at, cpuMs: end.usage?.cpuMs ?? null })
+  if (row.isolation || end.usage)
+    await billSandbox(db, row, { at: Math.min(at, end.aliveAt ?? at), cpuMs: end.usage?.cpuMs ?? null })
   const cause = causeOfEnd(over)
   const lost = await loseCommandsOf(db, row.id, { at, cause })
   const lostSteps = await loseStepsOf(db, row.id, { at, cause, error: stepErrorOfEnd(over) })

@@ -2,19 +2,22 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { TestPostgres } from '../../../../test/support/postgres.ts'
 import { requires } from '../../../../test/support/requires.ts'
 import { findAgent } from '../store/agents.ts'
+import { putSetLimits } from '../store/budgets.ts'
 import { findCommand } from '../store/commands.ts'
 import { describeNode } from '../store/nodes.ts'
 import { countLiving, findSandbox } from '../store/sandboxes.ts'
+import { sumBilled } from '../store/usage.ts'
 import { AuditHeads } from './audit-heads.ts'
 import { auditChains } from './audit-reading.ts'
 import { extendSandbox } from './extend.ts'
 import { LocalCore } from './local-core.ts'
+import { LostNodes } from './lost-nodes.ts'
 import { endAll } from './shutdown.ts'
 import { TestRecorder } from './testing/recorder.ts'
 import { aCommand, aSandbox, caller, CALLER, World } from './testing/world.ts'
-import { writeOffOverdue } from './write-off.ts'
 
 const HOUR = 3_600_000
+const MINUTE = 60_000
 
 describe('two nodes that share a store', requires('postgres'), () => {
   let postgres: TestPostgres
@@ -124,24 +127,89 @@ describe('two nodes that share a store', requires('postgres'), () => {
     expect(await agent()).toMatchObject({ state: 'connected', generation: 2 })
   })
 
-  it('write off what a node that never came back should have ended, and free its name', async () => {
-    const { id } = await create(one, 'box')
-    const command = await one.lifecycle.commands.run(CALLER, id, aCommand())
-    two.clock.advance(24 * HOUR)
-    await writeOffOverdue(two.context)
-    expect(await row(id)).toMatchObject({ state: 'active' })
-    two.clock.advance(HOUR)
-    await writeOffOverdue(two.context)
-    expect(await row(id)).toMatchObject({ state: 'error', endReason: 'max_lifetime', error: { code: 'node_lost' } })
-    const lost = await one.store.query((db) => findCommand(db, { sandbox: id, command: command.id }))
-    expect([lost?.state, await agent(), await two.story(id)]).toEqual([
-      'lost',
-      expect.objectContaining({ state: 'idle' }),
-      ['sandbox.terminate unknown'],
-    ])
-    await create(two, 'box')
-    await one.sweep()
-    expect(one.plane.sandboxes.has(id)).toBe(false)
+  describe('when one of them may be lost', () => {
+    const TTL_MS = 600_000
+    let lost: LostNodes
+    beforeEach(() => (lost = new LostNodes(two.context)))
+
+    /** As if the last sign of life of node one had been so long ago. */
+    const silence = (ms: number) =>
+      postgres.ask(
+        'url' in one.place ? one.place.url : '',
+        `update nodes set seen_at = seen_at - ${ms} where id = 'one'`,
+      )
+    const look = async (times = 7) => {
+      for (let i = 0; i < times; i++) await lost.look()
+    }
+    const limit = { limits: { sandboxes: 1 }, at: 1 }
+
+    it('leave alone what lives elsewhere, however wrong their own clock is', async () => {
+      const { id } = await create(one, 'box')
+      await one.beat()
+      two.clock.advance(24 * HOUR + 6 * MINUTE)
+      await look()
+      await one.sweep()
+      expect([(await row(id))?.state, one.plane.sandboxes.has(id)]).toEqual(['active', true])
+    })
+
+    it('free names, places and budgets of the lost one when its leases ended, and bill to its last sign of life', async () => {
+      await one.store.query((db) => putSetLimits(db, { tenant: 'default', agent: 'default' }, limit))
+      const { id } = await create(one, 'box')
+      const command = await one.lifecycle.commands.run(CALLER, id, aCommand())
+      one.clock.advance(MINUTE)
+      await one.beat()
+      await silence(TTL_MS - 2 * MINUTE)
+      await look()
+      expect(await row(id)).toMatchObject({ state: 'active' })
+      expect(await failure(create(two, 'box'))).toMatchObject({ code: 'budget_exhausted' })
+      await silence(2 * MINUTE)
+      await look()
+      expect(await row(id)).toMatchObject({ state: 'error', endReason: 'ttl', error: { code: 'node_lost' } })
+      expect(await one.store.query((db) => sumBilled(db, id))).toMatchObject({ wallMs: MINUTE, computeMs: MINUTE })
+      const ended = await one.store.query((db) => findCommand(db, { sandbox: id, command: command.id }))
+      expect([ended?.state, await agent(), await two.story(id)]).toEqual([
+        'lost',
+        expect.objectContaining({ state: 'idle' }),
+        ['sandbox.terminate unknown'],
+      ])
+      await create(two, 'box')
+    })
+
+    it('hold for lost only who was silent at every look, so not when the store was away or its clock jumped', async () => {
+      const { id } = await create(one)
+      await one.beat()
+      await silence(2 * TTL_MS)
+      await look(6)
+      await one.beat()
+      await silence(2 * TTL_MS)
+      await look(6)
+      expect(await row(id)).toMatchObject({ state: 'active' })
+      await look(1)
+      expect(await row(id)).toMatchObject({ state: 'error' })
+    })
+
+    it('have it remove what was written off when it is back, and bill what that used', async () => {
+      const { id } = await create(one)
+      await one.beat()
+      await silence(TTL_MS + MINUTE)
+      await look()
+      one.clock.advance(TTL_MS)
+      await one.sweep()
+      expect(one.plane.sandboxes.has(id)).toBe(false)
+      expect(await one.store.query((db) => sumBilled(db, id))).toMatchObject({ wallMs: TTL_MS, cpuMs: 7 })
+    })
+
+    it('free what was being made at once, for nobody else can finish it', async () => {
+      one.at = async (name) => {
+        if (name === 'create.started') await Promise.withResolvers().promise
+      }
+      void create(one, 'box')
+      await expect.poll(() => one.store.query((db) => countLiving(db, { node: 'one' }))).toBe(1)
+      await one.beat()
+      await silence(MINUTE)
+      await look()
+      await create(two, 'box')
+    })
   })
 
   it('obey a killswitch of each other: at once where something is granted, and at the next look where something lives', async () => {

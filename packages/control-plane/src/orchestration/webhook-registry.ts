@@ -72,7 +72,7 @@ export class WebhookRegistry {
     const { store, readiness, audit } = this.#world
     readiness.assertServing()
     assertUnbound(caller)
-    const row = await store.query((db) => takeWebhook(db, { tenant: caller.principal.tenant, id }))
+    const row = await store.transaction((db) => takeWebhook(db, { tenant: caller.principal.tenant, id }))
     if (!row) throw new AirlockError('webhook_not_found')
     const { host } = new URL(row.url)
     audit.note({ ...webhookDeed(caller, 'webhook.remove', { webhook: id, host }), status: 'done' })

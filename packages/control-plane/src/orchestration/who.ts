@@ -32,6 +32,7 @@ type World = Pick<
   | 'readiness'
   | 'heartbeats'
   | 'keyUses'
+  | 'guardKeys'
   | 'node'
   | 'dataPlane'
   | 'budgetDefaults'

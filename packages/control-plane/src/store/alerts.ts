@@ -1,4 +1,5 @@
 import { type AlertCounts, alertLevel, watched } from '@airlock/contract'
+import { sql } from 'kysely'
 import { z } from 'zod'
 import { LIVING_STATES } from './sandboxes.ts'
 import type { Queries } from './store.ts'
@@ -23,6 +24,11 @@ const storedAlert = z
 export type StoredAlert = z.infer<typeof storedAlert>
 
 const NONE: AlertCounts = { warning: 0, critical: 0 }
+
+/** What was critical and eased has a row of its own from the same moment, which is no alert more. */
+const IS_RAISED = sql<boolean>`not (alerts.level = 'warning' and exists (
+  select 1 from alerts as was where was.sandbox = alerts.sandbox and was.resource = alerts.resource
+  and was.raised_at = alerts.raised_at and was.level = 'critical'))`
 
 const counted = z.object({ level: alertLevel, count: z.coerce.number().pipe(z.int()) })
 const countedOf = counted.extend({ sandbox: z.string() })
@@ -61,6 +67,7 @@ export async function countAlertsOfLiving(db: Queries, node: string): Promise<Re
     .select(({ fn }) => ['alerts.sandbox', 'alerts.level', fn.countAll().as('count')])
     .where('sandboxes.node', '=', node)
     .where('sandboxes.state', 'in', LIVING_STATES)
+    .where(IS_RAISED)
     .groupBy(['alerts.sandbox', 'alerts.level'])
     .execute()
   const counts = new Map<string, AlertCounts>()
@@ -79,6 +86,7 @@ export async function countAlerts(
     .select(({ fn }) => ['level', fn.countAll().as('count')])
     .where('tenant', '=', of.tenant)
     .where('raisedAt', '>=', of.since)
+    .where(IS_RAISED)
     .groupBy('level')
   if (of.agent !== null) query = query.where('agent', '=', of.agent)
   const rows = z.array(counted).parse(await query.execute())
@@ -91,6 +99,7 @@ export async function countAlertsOf(db: Queries, sandbox: string): Promise<Alert
     .selectFrom('alerts')
     .select(({ fn }) => ['level', fn.countAll().as('count')])
     .where('sandbox', '=', sandbox)
+    .where(IS_RAISED)
     .groupBy('level')
     .execute()
   return {

@@ -72,6 +72,25 @@ export async function pageApiKeys(db: Queries, filter: KeyFilter): Promise<reado
   return z.array(storedApiKey).parse(await query.execute())
 }
 
+/** Of all tenants: who may turn a killswitch on. Those of the platform first, then the newest. */
+export async function listGuardKeys(
+  db: Queries,
+  of: { readonly goodAt: number; readonly limit: number },
+): Promise<readonly StoredApiKey[]> {
+  const rows = await db
+    .selectFrom('apiKeys')
+    .selectAll()
+    .where('role', 'in', ['admin', 'operator'])
+    .where('agents', 'is', null)
+    .where('revokedAt', 'is', null)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', of.goodAt)]))
+    .orderBy('platform', 'desc')
+    .orderBy('createdAt', 'desc')
+    .limit(of.limit)
+    .execute()
+  return rows.map((row) => parseKnown(row))
+}
+
 export async function countGoodApiKeys(db: Queries, tenant: string, now: number): Promise<number> {
   const { count } = await db
     .selectFrom('apiKeys')
@@ -120,4 +139,18 @@ export async function setKeyUsed(db: Queries, id: string, at: number): Promise<v
     .where('id', '=', id)
     .where((is) => is.or([is('lastUsedAt', 'is', null), is('lastUsedAt', '<', at)]))
     .execute()
+}
+
+/** Whose keys are good for the whole server. */
+export async function listPlatformTenants(db: Queries, now: number): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('apiKeys')
+    .select('tenant')
+    .distinct()
+    .where('platform', '=', 1)
+    .where('revokedAt', 'is', null)
+    .where((is) => is.or([is('expiresAt', 'is', null), is('expiresAt', '>', now)]))
+    .orderBy('tenant')
+    .execute()
+  return rows.map(({ tenant }) => tenant)
 }

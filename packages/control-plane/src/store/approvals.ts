@@ -1,4 +1,5 @@
 import { approvalScope, approvalState, type ApprovalState, decision, point, question } from '@airlock/contract'
+import { type Expression, sql } from 'kysely'
 import { z } from 'zod'
 import { jsonColumn } from './json-column.ts'
 import type { Queries } from './store.ts'
@@ -189,7 +190,7 @@ export async function moveApproval(
 }
 
 /** Marks what has expired, at most some of it at once. Of several nodes each row is answered to one. */
-export async function expireDue(db: Queries, now: number): Promise<readonly StoredApproval[]> {
+export async function expireDue(db: Queries, now: Expression<number>): Promise<readonly StoredApproval[]> {
   const due = db
     .selectFrom('approvals')
     .select('id')
@@ -211,10 +212,13 @@ export async function expireDue(db: Queries, now: number): Promise<readonly Stor
 const DUE = 200
 
 /** Rows are for who asks and answers; what was answered stays in the evidence. */
-export async function removeEnded(db: Queries, before: number): Promise<void> {
+export async function removeEnded(
+  db: Queries,
+  of: { readonly now: Expression<number>; readonly keptMs: number },
+): Promise<void> {
   await db
     .deleteFrom('approvals')
     .where('state', 'in', ['rejected', 'expired', 'revoked', 'used'])
-    .where('expiresAt', '<', before)
+    .where('expiresAt', '<', sql<number>`${of.now} - ${sql.lit(of.keptMs)}`)
     .execute()
 }

@@ -21,6 +21,12 @@ export async function findAuditHead(db: Queries, of: ChainKey): Promise<SignedHe
   return row && headRow.parse(row).head
 }
 
+/** The same of all chains of a node, by tenant. */
+export async function listAuditHeads(db: Queries, node: string): Promise<ReadonlyMap<string, SignedHead>> {
+  const rows = await db.selectFrom('auditHeads').select('head').where('node', '=', node).execute()
+  return new Map(rows.map((row) => headRow.parse(row).head).map((head) => [head.tenant, head]))
+}
+
 const chainRow = headRow.extend({ node: z.string(), url: z.string(), auditKey: z.string().nullable(), seenAt: z.int() })
 
 /** Every chain of a tenant, by node. */

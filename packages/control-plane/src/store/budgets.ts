@@ -16,6 +16,7 @@ export type SetLimits = Partial<BudgetLimits>
 export interface Held {
   readonly sandboxes: number
   readonly memoryBytes: number
+  readonly diskBytes: number
   readonly cpuMillis: number
 }
 
@@ -27,6 +28,7 @@ const limit = z.int().nullable()
 const storedBudget = z.object({
   sandboxes: limit,
   memoryBytes: limit,
+  diskBytes: limit,
   cpuMillis: limit,
   computeSecondsPerDay: limit,
   microDollarsPerDay: limit,
@@ -66,6 +68,7 @@ export async function sumHeld(
     .select(({ fn }) => [
       fn.countAll().as('sandboxes'),
       fn.sum('memoryBytes').as('memoryBytes'),
+      fn.sum('diskBytes').as('diskBytes'),
       fn.sum('cpuMillis').as('cpuMillis'),
     ])
   if ('node' in of) query = query.where('node', '=', of.node)
@@ -73,7 +76,7 @@ export async function sumHeld(
   if ('agent' in of && of.agent !== null) query = query.where('agent', '=', of.agent)
   if (except !== null) query = query.where('sandbox', '<>', except)
   const row = await query.executeTakeFirstOrThrow()
-  return z.object({ sandboxes: amount, memoryBytes: amount, cpuMillis: amount }).parse(row)
+  return z.object({ sandboxes: amount, memoryBytes: amount, diskBytes: amount, cpuMillis: amount }).parse(row)
 }
 
 /** Ids are new, so one that is there came from us, by a try whose answer was lost. */
@@ -85,21 +88,11 @@ export async function insertReservation(db: Queries, reservation: StoredReservat
     .execute()
 }
 
-/** From now on it is held until it is released. False when it was released before. */
-export async function commitReservation(db: Queries, sandbox: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('reservations')
-    .set({ expiresAt: null })
-    .where('sandbox', '=', sandbox)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
-
 /** Of a sandbox that holds one: how much that is. */
 export async function updateReservation(
   db: Queries,
   sandbox: string,
-  held: Pick<StoredReservation, 'memoryBytes' | 'cpuMillis'>,
+  held: Pick<StoredReservation, 'memoryBytes' | 'diskBytes' | 'cpuMillis'>,
 ): Promise<void> {
   await db.updateTable('reservations').set(held).where('sandbox', '=', sandbox).execute()
 }
@@ -114,24 +107,12 @@ export async function releaseReservation(db: Queries, sandbox: string): Promise<
   await db.deleteFrom('reservations').where('sandbox', '=', sandbox).execute()
 }
 
-/** Those of other nodes that were never committed: our own end with their sandboxes. Answers which. */
-export async function releaseExpired(
-  db: Queries,
-  of: { readonly node: string; readonly now: number },
-): Promise<readonly Pick<StoredReservation, 'id' | 'sandbox' | 'tenant' | 'agent' | 'node'>[]> {
-  return db
-    .deleteFrom('reservations')
-    .where('node', '<>', of.node)
-    .where('expiresAt', '<=', of.now)
-    .returning(['id', 'sandbox', 'tenant', 'agent', 'node'])
-    .execute()
-}
-
 function fromRow(row: z.infer<typeof storedBudget>): SetLimits {
-  const { sandboxes, memoryBytes, cpuMillis, computeSecondsPerDay, microDollarsPerDay } = row
+  const { sandboxes, memoryBytes, diskBytes, cpuMillis, computeSecondsPerDay, microDollarsPerDay } = row
   return {
     ...(sandboxes === null ? {} : { sandboxes }),
     ...(memoryBytes === null ? {} : { memoryBytes }),
+    ...(diskBytes === null ? {} : { diskBytes }),
     ...(cpuMillis === null ? {} : { cpus: cpuMillis / 1000 }),
     ...(computeSecondsPerDay === null ? {} : { computeSecondsPerDay }),
     ...(microDollarsPerDay === null ? {} : { dollarsPerDay: microDollarsPerDay / 1e6 }),
@@ -139,10 +120,11 @@ function fromRow(row: z.infer<typeof storedBudget>): SetLimits {
 }
 
 function toColumns(limits: SetLimits): Omit<BudgetTable, 'tenant' | 'agent' | 'updatedAt'> {
-  const { sandboxes, memoryBytes, cpus, computeSecondsPerDay, dollarsPerDay } = limits
+  const { sandboxes, memoryBytes, diskBytes, cpus, computeSecondsPerDay, dollarsPerDay } = limits
   return {
     sandboxes: sandboxes ?? null,
     memoryBytes: memoryBytes ?? null,
+    diskBytes: diskBytes ?? null,
     cpuMillis: cpus === undefined ? null : Math.round(cpus * 1000),
     computeSecondsPerDay: computeSecondsPerDay ?? null,
     microDollarsPerDay: dollarsPerDay === undefined ? null : Math.round(dollarsPerDay * 1e6),

@@ -94,10 +94,12 @@ export async function listRunning(db: Queries, node: string): Promise<readonly S
 /** Ended commands of a node whose last record may be missing in the evidence. */
 export async function listOwedCommands(
   db: Queries,
-  of: { readonly node: string; readonly limit: number },
+  of: { readonly node: string; readonly after: string; readonly limit: number },
 ): Promise<readonly StoredCommand[]> {
   const query = onNode(db, of.node).where('commands.state', 'in', ['exited', 'lost']).where('commands.recorded', '=', 0)
-  return z.array(storedCommand).parse(await query.orderBy('commands.id').limit(of.limit).execute())
+  return z
+    .array(storedCommand)
+    .parse(await query.where('commands.id', '>', of.after).orderBy('commands.id').limit(of.limit).execute())
 }
 
 function onNode(db: Queries, node: string) {

@@ -4,7 +4,7 @@ import { flagColumn } from './json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
 import type { Queries } from './store.ts'
 
-const storedKill = z.object({
+export const storedKill = z.object({
   id: z.string(),
   scope: killScope,
   /** Empty for everything. */
@@ -101,6 +101,30 @@ export async function liftKill(
     .returningAll()
     .executeTakeFirst()
   return row && storedKill.parse(row)
+}
+
+/** A sandbox that has ended does not come back: nothing is left for its killswitch to refuse. */
+export async function liftKillsOfEnded(
+  db: Queries,
+  by: { readonly liftedAt: number; readonly liftedBy: string },
+): Promise<void> {
+  await db
+    .updateTable('kills')
+    .set(by)
+    .where('scope', '=', 'sandbox')
+    .where('liftedAt', 'is', null)
+    .where((is) => {
+      const living = is.selectFrom('sandboxes').select('id').where('state', 'in', LIVING_STATES)
+      return is.not(is.exists(living.whereRef('sandboxes.id', '=', 'kills.target')))
+    })
+    .execute()
+}
+
+/** Which of these there are or were. */
+export async function knownKills(db: Queries, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db.selectFrom('kills').select('id').where('id', 'in', ids).execute()
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** A later look knows more of what lives, and less of how it was found. */

@@ -1,5 +1,5 @@
 import { AirlockError } from '@airlock/contract'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator, NO_MIGRATIONS } from 'kysely/migration'
 import { walk } from './migrations/0001-walk.ts'
 import { nodes } from './migrations/0002-nodes.ts'
@@ -10,9 +10,11 @@ import { budgets } from './migrations/0006-budgets.ts'
 import { policies } from './migrations/0007-policies.ts'
 import { approvals } from './migrations/0008-approvals.ts'
 import { kills } from './migrations/0009-kills.ts'
-import { sandboxTokens } from './migrations/0011-sandbox-tokens.ts'
-import { metrics } from './migrations/0012-metrics.ts'
-import { causes } from './migrations/0013-causes.ts'
+import { sandboxTokens } from './migrations/0010-sandbox-tokens.ts'
+import { metrics } from './migrations/0011-metrics.ts'
+import { causes } from './migrations/0012-causes.ts'
+import { signsOfLife } from './migrations/0013-signs-of-life.ts'
+import { diskBudgets } from './migrations/0014-disk-budgets.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -25,17 +27,37 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0007-policies': policies,
   '0008-approvals': approvals,
   '0009-kills': kills,
-  '0011-sandbox-tokens': sandboxTokens,
-  '0012-metrics': metrics,
-  '0013-causes': causes,
+  '0010-sandbox-tokens': sandboxTokens,
+  '0011-metrics': metrics,
+  '0012-causes': causes,
+  '0013-signs-of-life': signsOfLife,
+  '0014-disk-budgets': diskBudgets,
+}
+
+/** Numbers once had a gap: how these steps are called in stores from before, and how now. */
+const RENAMED: Readonly<Record<string, string>> = {
+  '0011-sandbox-tokens': '0010-sandbox-tokens',
+  '0012-metrics': '0011-metrics',
+  '0013-causes': '0012-causes',
 }
 
 /** Brings the schema to the latest step, or takes all of them back. Fails closed: half a schema is never served. */
 export async function migrate<T>(db: Kysely<T>, to: 'latest' | 'nothing'): Promise<void> {
-  const migrator = new Migrator({
-    db: db.withoutPlugins(),
-    provider: { getMigrations: async () => ({ ...MIGRATIONS }) },
-  })
+  try {
+    await run(db.withoutPlugins(), to)
+  } catch (error) {
+    throw new AirlockError('internal', 'The database could not be migrated.', { cause: error })
+  }
+}
+
+async function run<T>(db: Kysely<T>, to: 'latest' | 'nothing'): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } })
+  if ((await migrator.getMigrations()).some(({ executedAt }) => executedAt !== undefined)) await renameSteps(db)
   const { error } = to === 'latest' ? await migrator.migrateToLatest() : await migrator.migrateTo(NO_MIGRATIONS)
-  if (error !== undefined) throw new AirlockError('internal', 'The database could not be migrated.', { cause: error })
+  if (error !== undefined) throw error
+}
+
+async function renameSteps<T>(db: Kysely<T>): Promise<void> {
+  for (const [before, now] of Object.entries(RENAMED))
+    await sql`update kysely_migration set name = ${now} where name = ${before}`.execute(db)
 }

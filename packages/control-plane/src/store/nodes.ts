@@ -1,4 +1,6 @@
+import { type Expression, sql } from 'kysely'
 import { z } from 'zod'
+import { LIVING_STATES } from './sandboxes.ts'
 import type { Queries } from './store.ts'
 
 const storedNode = z.object({
@@ -9,7 +11,10 @@ const storedNode = z.object({
   holder: z.string(),
   /** Rises as long as the holder lives. */
   beat: z.int(),
+  /** When it last gave a sign of life, by the clock of the store. */
   seenAt: z.int(),
+  /** What its own clock said then. */
+  clockAt: z.int(),
   /** The public key of its recorder. */
   auditKey: z.string().nullable(),
 })
@@ -33,15 +38,21 @@ export async function isHolder(db: Queries, node: { readonly id: string; readonl
   return (await findNode(db, node.id))?.holder === node.holder
 }
 
+/** When a sign of life is given: by the clock of the store, and by that of the node. */
+export interface SignTimes {
+  readonly seenAt: Expression<number>
+  readonly clockAt: number
+}
+
 /** Compare and set: false when somebody else held it, or gave a sign of life, since it was seen like this. */
 export async function takeNode(
   db: Queries,
   seen: StoredNode,
-  by: { readonly holder: string; readonly at: number },
+  by: { readonly holder: string } & SignTimes,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('nodes')
-    .set({ holder: by.holder, beat: seen.beat + 1, seenAt: by.at })
+    .set({ ...by, beat: seen.beat + 1 })
     .where('id', '=', seen.id)
     .where('holder', '=', seen.holder)
     .where('beat', '=', seen.beat)
@@ -53,15 +64,44 @@ export async function takeNode(
 export async function beatNode(
   db: Queries,
   node: { readonly id: string; readonly holder: string },
-  at: number,
+  times: SignTimes,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('nodes')
-    .set((is) => ({ beat: is('beat', '+', 1), seenAt: at }))
+    .set((is) => ({ beat: is('beat', '+', 1), ...times }))
     .where('id', '=', node.id)
     .where('holder', '=', node.holder)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
+}
+
+const otherNode = storedNode.extend({
+  /** How long ago the last sign of life was, by the clock of the store. */
+  silentMs: z.coerce.number().pipe(z.int()),
+})
+export type OtherNode = z.infer<typeof otherNode>
+
+/** The nodes beside this one that have sandboxes which live, as far as their rows say. */
+export async function listOtherNodes(
+  db: Queries,
+  of: { readonly node: string; readonly now: Expression<number> },
+): Promise<readonly OtherNode[]> {
+  const rows = await db
+    .selectFrom('nodes')
+    .selectAll()
+    .select(sql<number>`${of.now} - seen_at`.as('silentMs'))
+    .where('id', '<>', of.node)
+    .where((is) =>
+      is.exists(
+        is
+          .selectFrom('sandboxes')
+          .select('sandboxes.id')
+          .whereRef('sandboxes.node', '=', 'nodes.id')
+          .where('sandboxes.state', 'in', LIVING_STATES),
+      ),
+    )
+    .execute()
+  return z.array(otherNode).parse(rows)
 }
 
 export async function describeNode(

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { TestPostgres } from '../../../../test/support/postgres.ts'
 import { requires } from '../../../../test/support/requires.ts'
 import { openStore, type Store } from './store.ts'
+import { LosingProxy } from './testing/losing-proxy.ts'
 import { insertTenantIfAbsent, listTenants } from './tenants.ts'
 
 const tenant = (id: string) => ({ id, createdAt: 1 })
@@ -76,6 +77,49 @@ describe('PostgreSQL', requires('postgres'), () => {
       await postgres.ask(url, `select pg_terminate_backend(pid) from pg_stat_activity where ${others}`)
     })
     expect(await tenants()).toEqual(['one'])
+  })
+
+  describe('on a connection that breaks after a commit', () => {
+    let proxy: LosingProxy
+    let behind: Store
+    beforeEach(async () => {
+      proxy = await LosingProxy.start(url)
+      behind = await openStore({ url: proxy.url })
+    })
+    afterEach(async () => {
+      await behind.close()
+      await proxy.stop()
+    })
+
+    it('commits a transaction once, and answers what that try found', async () => {
+      let tries = 0
+      proxy.toLose = 1
+      const answer = await behind.transaction(async (db) => {
+        tries++
+        const before = (await listTenants(db)).length
+        await insertTenantIfAbsent(db, tenant(`${tries}`))
+        return before
+      })
+      expect([answer, tries, proxy.lost, await tenants()]).toEqual([0, 1, 1, ['1']])
+    })
+
+    it('asks as often as the answer is lost', async () => {
+      let tries = 0
+      proxy.toLose = 3
+      await behind.transaction((db) => insertTenantIfAbsent(db, tenant(`${++tries}`)))
+      expect([tries, proxy.lost, await tenants()]).toEqual([1, 3, ['1']])
+    })
+
+    it('runs the work again when it was not committed', async () => {
+      let tries = 0
+      await behind.transaction(async (db) => {
+        await insertTenantIfAbsent(db, tenant(`${++tries}`))
+        if (tries > 1) return
+        const others = 'pid <> pg_backend_pid() and datname = current_database()'
+        await postgres.ask(url, `select pg_terminate_backend(pid) from pg_stat_activity where ${others}`)
+      })
+      expect([tries, await tenants()]).toEqual([2, ['2']])
+    })
   })
 
   it('goes on after it was shut down or killed, and started again', async () => {

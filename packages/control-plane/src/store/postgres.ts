@@ -3,12 +3,15 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
+  type Expression,
   PostgresDialect,
   type PostgresDialectConfig,
   PostgresDriver,
+  sql,
   type TransactionSettings,
 } from 'kysely'
 import pg from 'pg'
+import type { Commits } from './commits.ts'
 import type { StoreFault } from './fault.ts'
 
 const MAX_CONNECTIONS = 10
@@ -20,16 +23,23 @@ const IDLE_MS = 30_000
 /** Any number will do, as long as nothing else in this database uses it. */
 const TRANSACTION_LOCK = 4_711_070_701
 
+interface OpenedPostgres {
+  readonly dialect: Dialect
+  readonly faultOf: (error: unknown) => StoreFault
+  readonly commits: Commits
+  readonly time: Expression<number>
+}
+
+/** Not when the transaction began: others may have been waited for. */
+const TIME = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+
 /**
  * PostgreSQL as kysely wants it. This file is the only one that knows it is PostgreSQL.
  *
  * The URL holds a password: it stays in here, and nothing that we throw repeats it. `work` is `migration` for the
  * connection that changes the schema, which may take its time.
  */
-export function openPostgres(
-  url: string,
-  work: 'queries' | 'migration',
-): { readonly dialect: Dialect; readonly faultOf: (error: unknown) => StoreFault } {
+export function openPostgres(url: string, work: 'queries' | 'migration'): OpenedPostgres {
   const waits = work === 'queries' ? { statement: STATEMENT_MS, lock: LOCK_MS } : { statement: MIGRATION_MS, lock: 0 }
   const pool = new pg.Pool({
     connectionString: url,
@@ -48,7 +58,19 @@ export function openPostgres(
   // A connection that breaks is dropped by the pool; whoever uses it gets the error as the answer to a query.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
-  return { dialect: new OneAtATime({ pool }), faultOf }
+  return { dialect: new OneAtATime({ pool }), faultOf, commits: COMMITS, time: TIME }
+}
+
+/** PostgreSQL numbers every transaction that writes, and remembers for long what became of it. */
+const COMMITS: Commits = {
+  async idOf(db) {
+    const { rows } = await sql<{ id: string | null }>`select pg_current_xact_id_if_assigned()::text as id`.execute(db)
+    return rows[0]?.id ?? null
+  },
+  async has(db, id) {
+    const { rows } = await sql<{ status: string | null }>`select pg_xact_status(${id}::xid8) as status`.execute(db)
+    return rows[0]?.status === 'committed'
+  },
 }
 
 /**

@@ -216,27 +216,19 @@ export async function listLivingHere(
   return z.array(storedSandbox).parse(await living.execute())
 }
 
-/** Sandboxes of other nodes that should have ended before `endedBy`, and that their nodes still hold for living. */
-export async function listOverdue(
-  db: Queries,
-  of: { readonly node: string; readonly endedBy: number; readonly limit: number },
-): Promise<readonly StoredSandbox[]> {
-  const query = db.selectFrom('sandboxes').selectAll().where('node', '<>', of.node).where('endsAt', '<', of.endedBy)
-  const living = query.where('state', 'in', LIVING_STATES).orderBy('id').limit(of.limit)
-  return z.array(storedSandbox).parse(await living.execute())
-}
-
 /** Ended sandboxes of a node whose last record may be missing in the evidence. */
 export async function listOwedSandboxes(
   db: Queries,
-  of: { readonly node: string; readonly limit: number },
+  of: { readonly node: string; readonly after: string; readonly limit: number },
 ): Promise<readonly StoredSandbox[]> {
   const query = db
     .selectFrom('sandboxes')
     .selectAll()
     .where('node', '=', of.node)
     .where('state', 'in', ['stopped', 'error'])
-  return z.array(storedSandbox).parse(await query.where('recorded', '=', 0).orderBy('id').limit(of.limit).execute())
+  return z
+    .array(storedSandbox)
+    .parse(await query.where('recorded', '=', 0).where('id', '>', of.after).orderBy('id').limit(of.limit).execute())
 }
 
 export async function countLiving(

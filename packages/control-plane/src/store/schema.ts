@@ -224,6 +224,7 @@ export interface BudgetTable {
   agent: string
   sandboxes: number | null
   memoryBytes: number | null
+  diskBytes: number | null
   cpuMillis: number | null
   computeSecondsPerDay: number | null
   microDollarsPerDay: number | null
@@ -238,9 +239,8 @@ export interface ReservationTable {
   agent: string
   node: string
   memoryBytes: number
+  diskBytes: number
   cpuMillis: number
-  /** Null once it is committed. */
-  expiresAt: number | null
 }
 
 /** Every version of every policy. Rows are only added. */
@@ -320,6 +320,7 @@ interface NodeTable {
   holder: string
   beat: number
   seenAt: number
+  clockAt: number
   auditKey: string | null
 }
 

@@ -109,10 +109,12 @@ export async function listOutlived(
 /** Ended sessions of a node whose last record may be missing in the evidence. */
 export async function listOwedSessions(
   db: Queries,
-  of: { readonly node: string; readonly limit: number },
+  of: { readonly node: string; readonly after: string; readonly limit: number },
 ): Promise<readonly StoredSession[]> {
   const query = onNode(db, of.node).where('sessions.state', '<>', 'active').where('sessions.recorded', '=', 0)
-  return z.array(storedSession).parse(await query.orderBy('sessions.id').limit(of.limit).execute())
+  return z
+    .array(storedSession)
+    .parse(await query.where('sessions.id', '>', of.after).orderBy('sessions.id').limit(of.limit).execute())
 }
 
 /** It answers now, and this is what it calls itself. */

@@ -111,10 +111,12 @@ export async function listUnendedSteps(db: Queries, node: string): Promise<reado
 /** Ended steps of a node whose last record may be missing in the evidence. */
 export async function listOwedSteps(
   db: Queries,
-  of: { readonly node: string; readonly limit: number },
+  of: { readonly node: string; readonly after: string; readonly limit: number },
 ): Promise<readonly StoredStep[]> {
   const query = onNode(db, of.node).where('steps.status', 'in', ENDED).where('steps.recorded', '=', 0)
-  return z.array(storedStep).parse(await query.orderBy('steps.id').limit(of.limit).execute())
+  return z
+    .array(storedStep)
+    .parse(await query.where('steps.id', '>', of.after).orderBy('steps.id').limit(of.limit).execute())
 }
 
 /** The first end counts: false when the step has one already. */

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { Kysely } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { defaultAgent } from '../identity/first-start.ts'
@@ -58,6 +59,26 @@ for (const dialect of DIALECTS)
         await migrate(db, 'latest')
         expect(await tables()).toEqual(all)
         await db.destroy()
+      })
+
+      it('has steps without a gap in their numbers', async () => {
+        const files = readdirSync(new URL('migrations', import.meta.url)).sort()
+        expect(files.map((name) => Number(name.slice(0, 4)))).toEqual(files.map((_, i) => i + 1))
+        const names = await stores.run(place, 'select name from kysely_migration order by name')
+        expect(names).toEqual(files.map((name) => name.replace('.ts', '')))
+      })
+
+      it('goes on from a store whose steps had other numbers', async () => {
+        await store.close()
+        for (const [now, before] of [
+          ['0012-causes', '0013-causes'],
+          ['0011-metrics', '0012-metrics'],
+          ['0010-sandbox-tokens', '0011-sandbox-tokens'],
+        ])
+          await stores.run(place, `update kysely_migration set name = '${before}' where name = '${now}'`)
+        store = await openStore(place)
+        const names = await stores.run(place, "select name from kysely_migration where name like '0010%'")
+        expect(names).toEqual(['0010-sandbox-tokens'])
       })
 
       it('holds what was written when it is opened again', async () => {

@@ -1,6 +1,7 @@
 import { AirlockError } from '@airlock/contract'
-import { sleep } from '@airlock/std'
-import { CamelCasePlugin, Kysely } from 'kysely'
+import { type Clock, sleep } from '@airlock/std'
+import { CamelCasePlugin, type Expression, Kysely, sql } from 'kysely'
+import { type Commits, onceCommitted } from './commits.ts'
 import type { StoreFault } from './fault.ts'
 import { migrate } from './migrate.ts'
 import { openPostgres } from './postgres.ts'
@@ -21,6 +22,10 @@ const BUSY_MS = 5_000
 interface StoreOptions {
   readonly isShared: boolean
   readonly faultOf: (error: unknown) => StoreFault
+  /** Where the answer to a commit can be lost on its way; a file answers in this process. */
+  readonly commits?: Commits
+  /** The clock of a database that has one of its own, in ms since the epoch. */
+  readonly time?: Expression<number>
   /** Of a file of this node alone; a PostgreSQL decides by itself. */
   readonly setDurable?: (isDurable: boolean) => void
   /** Runs a statement at once; who asks sees to it that nobody holds the connection. */
@@ -29,8 +34,9 @@ interface StoreOptions {
 
 /**
  * The rows of the control plane; no other process opens it. Work that finds the database locked or its connection broken
- * is tried again here, and nowhere else, for a few seconds: so a callback may run more than once, even after it was
- * committed and only the answer was lost. It must do nothing but queries, and writing the same twice must do no harm.
+ * is tried again here, and nowhere else, for a few seconds: so a callback may run more than once, and must do nothing but
+ * queries. A transaction is committed at most once: when only the answer to its commit was lost, the result of that try is
+ * answered. Outside of a transaction a write may happen twice, and doing that must do no harm.
  */
 export class Store {
   /** Whether control planes of other nodes may use it too. */
@@ -38,7 +44,9 @@ export class Store {
   readonly #db: Queries
   readonly #quickDb: Queries
   readonly #faultOf: (error: unknown) => StoreFault
+  readonly #commits: Commits | undefined
   readonly #setDurable: ((isDurable: boolean) => void) | undefined
+  readonly #time: Expression<number> | undefined
   /** Who holds the connection, or waits for it, for more than one statement. */
   #held = 0
 
@@ -47,7 +55,9 @@ export class Store {
     this.#quickDb = this.#withNow(db, options, false)
     this.isShared = options.isShared
     this.#faultOf = options.faultOf
+    this.#commits = options.commits
     this.#setDurable = options.setDurable
+    this.#time = options.time
   }
 
   async query<T>(work: (db: Queries) => Promise<T>): Promise<T> {
@@ -56,7 +66,8 @@ export class Store {
 
   /** All or nothing, and durable once it resolves. Transactions run one after another. */
   async transaction<T>(work: (db: Queries) => Promise<T>): Promise<T> {
-    return this.#patiently(() => this.#hold(() => this.#db.transaction().execute(work)))
+    const once = this.#commits ? onceCommitted(work, this.#commits) : work
+    return this.#patiently(() => this.#hold(() => this.#db.transaction().execute(once)))
   }
 
   /**
@@ -82,12 +93,15 @@ export class Store {
 
   /** The same for who needs no more than one statement of `rawQuery`. */
   async quickly<T>(work: (db: Queries) => Promise<T>): Promise<T> {
-    return this.#patiently(() => work(this.#quickDb))
+    return this.isShared ? this.transaction(work) : this.#patiently(() => work(this.#quickDb))
   }
 
-  /** The same for a new row that rests on another: where others write that one too, nobody does meanwhile. */
-  async enter<T>(work: (db: Queries) => Promise<T>): Promise<T> {
-    return this.isShared ? this.transaction(work) : this.quickly(work)
+  /**
+   * Now, for queries about rows that other nodes wrote: by the clock of the store that they share, for those of nodes may differ. A file
+   * has one node, whose clock counts.
+   */
+  now(clock: Clock): Expression<number> {
+    return this.#time ?? sql<number>`${clock.now()}`
   }
 
   /** A unique index refused the row. */
@@ -151,9 +165,9 @@ async function openFile(path: string): Promise<Store> {
 }
 
 async function openShared(url: string): Promise<Store> {
-  const { dialect, faultOf } = openPostgres(url, 'queries')
+  const { dialect, ...options } = openPostgres(url, 'queries')
   await migrateShared(url)
-  return new Store(new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] }), { isShared: true, faultOf })
+  return new Store(new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] }), { isShared: true, ...options })
 }
 
 /** Control planes that start at once take turns: kysely's migrator holds a lock. */

@@ -32,6 +32,12 @@ export async function listWebhooks(db: Queries, tenant: string): Promise<readonl
   return z.array(storedWebhook).parse(rows)
 }
 
+/** Who has any. */
+export async function listWebhookTenants(db: Queries): Promise<readonly string[]> {
+  const rows = await db.selectFrom('webhooks').select('tenant').distinct().orderBy('tenant').execute()
+  return rows.map(({ tenant }) => tenant)
+}
+
 /** Undefined when it is not there, or is another tenant's. */
 export async function findWebhook(
   db: Queries,

@@ -1,4 +1,5 @@
 import type { DoorName, EffectiveIsolation, Limits, NodeSample, PermitMount } from '@airlock/contract'
+import type { HostDisk } from './host-disk.ts'
 import type { HostPaths } from './host-paths.ts'
 import type { Images } from './images.ts'
 
@@ -30,12 +31,17 @@ export interface IsolationBackend {
   readonly images: Images
   /** What of this host may be granted. */
   readonly hostPaths: HostPaths
+  /** The disk of the host: what sandboxes and images take never reaches its reserve. */
+  readonly hostDisk: HostDisk
 
   /**
    * Starts the guest inside a fresh sandbox and returns once its first process runs; the guest dials the socket in
    * `spec.controlDir` when it is up. Fails closed.
    */
   start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox>
+
+  /** A name for all that decides which system calls work inside: another runtime, list, image or guest has another name. */
+  wallOf(tier: SandboxSpec['tier'], image: string): string
 
   /** The sandbox if it still runs: after a restart of ours, or to look whether it died. Never starts anything. */
   adopt(id: string): Promise<RunningSandbox | undefined>
@@ -49,6 +55,9 @@ export interface IsolationBackend {
 
   /** Finishes a change that was broken off as far as it cannot be taken back; answers what the sandbox is held to then. */
   settleLimits(id: string, limits: Limits): Promise<Limits>
+
+  /** What the disks of all sandboxes take of the disk of the host now. */
+  takenBytes(): Promise<number>
 
   /** Stops every process of the sandbox, guest included, where it stands. Frozen processes hold their memory. */
   freeze(id: string): Promise<void>
@@ -105,6 +114,8 @@ export interface SandboxSpec {
   readonly mounts: readonly PermitMount[]
   /** Directories of the host, each seen inside by its name, read-only: sockets that appear there later appear inside. */
   readonly doors: readonly { readonly name: DoorName; readonly source: string }[]
+  /** Nobody asked for it: failpoints are about requests, and pass it by. */
+  readonly isThrowAway?: true
 }
 
 export interface LimitChange {
@@ -182,6 +193,8 @@ export const STRICT_DIFFERENCES = [
   'untold-memory-files',
   /** Files in memory, as in /tmp, are bounded by memory alone and not by their number. */
   'uncounted-memory-files',
+  /** User code may change the nice value and the affinity of the guest: numbers that kernel keeps, and makes nothing of. */
+  'guest-priority',
   /** What is refused is always EPERM; `clone3`, which must look absent, is left to that kernel. */
   'one-errno',
 ] as const

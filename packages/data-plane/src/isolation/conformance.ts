@@ -133,6 +133,10 @@ function describeWall(context: ConformanceContext): void {
       noNewPrivileges: true,
       cgroup: capabilities.cgroup,
       limits: capabilities.limits,
+      root: 'read-only',
+      unmasked: [],
+      mountFaults: [],
+      probe: null,
       ...(context.isStrict ? SENTRY : FIRST_PROCESS),
     })
   })
@@ -258,6 +262,14 @@ print(oct(os.stat('plain').st_mode), sorted(os.listdir('.')))
 `)
     const denied = Array.from({ length: 10 }, () => 'EPERM')
     expect(lines).toEqual([...denied, 'ok', 'ok', "0o100755 ['plain', 'sticky']"])
+  })
+
+  it('keeps user code from changing how the guest is scheduled, or declares that it does not matter', async () => {
+    const refused = context.isStrict ? 'ok' : 'EPERM'
+    const seen = await answers(`
+print(attempt(lambda: os.setpriority(os.PRIO_PROCESS, 1, 5)))
+print(attempt(lambda: os.sched_setaffinity(1, os.sched_getaffinity(0))))`)
+    expect(seen).toEqual([refused, refused])
   })
 
   it('keeps user code from signalling, reading or entering what is the guest own', async () => {

@@ -54,8 +54,16 @@ describe('runChecks', () => {
       expect(checks.at(-1)).toEqual({
         name: 'sandbox',
         status: 'found',
-        detail: expect.stringMatching(/^started with \S+ \S+ in \d+ ms, ran "true", ended$/u),
+        detail: expect.stringMatching(/^started with \S+ \S+ in \d+ ms, \d+ forbidden system calls fail, ended$/u),
       })
+      const strict = checks.find(({ name }) => name === 'strict sandbox')
+      // The one of Debian 12 does not know what its coreutils ask for.
+      const isOld = strict?.detail.includes('0.0~20221219') === true
+      if (findTool('runsc') !== undefined)
+        expect(strict).toMatchObject({
+          status: isOld ? 'limited' : 'found',
+          detail: expect.stringMatching(isOld ? /stat fails in it, and so does ls/u : /system calls fail, ended$/u),
+        })
       const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
       expect({ left: readdirSync(scratch), mounted: mounts.includes(scratch) }).toEqual({ left: [], mounted: false })
     },

@@ -5,7 +5,6 @@ import { readSeccompProfile, compileSeccomp } from './backends/oci/seccomp.ts'
 import {
   tryCapabilities,
   tryGroups,
-  tryGvisor,
   tryIdMappedMount,
   tryLoopImage,
   tryNamespaces,
@@ -15,7 +14,7 @@ import {
   tryVersion,
   type Tried,
 } from './backends/oci/tries.ts'
-import { trySandbox, type SandboxTrial } from './doctor-sandbox.ts'
+import { trySandbox, type SandboxTrial, type TriedSandbox } from './doctor-sandbox.ts'
 
 export interface Check {
   readonly name: string
@@ -87,9 +86,9 @@ const PARTS: readonly Part[] = [
   { name: 'runc', attempt: async () => await tryRuntime('runc'), otherwise: 'limited', todo: 'apt-get install runc' },
   {
     name: 'runsc',
-    attempt: async () => await tryGvisor('runsc'),
+    attempt: async () => await tryRuntime('runsc'),
     otherwise: 'limited',
-    todo: 'Only for the strict tier: take a newer one from gvisor.dev and name it in AIRLOCK_RUNSC.',
+    todo: 'Only for the strict tier: apt-get install runsc, or take one from gvisor.dev.',
   },
   {
     name: 'python',
@@ -121,12 +120,7 @@ async function checkSandbox(trial: SandboxTrial): Promise<Check> {
   if (!existsSync(trial.guestBundle))
     return { name: SANDBOX_CHECK, status: 'missing', detail: 'the guest is not built', todo: 'npm run build' }
   try {
-    const { runtime, startMs } = await trySandbox(trial)
-    return {
-      name: SANDBOX_CHECK,
-      status: 'found',
-      detail: `started with ${runtime} in ${startMs} ms, ran "true", ended`,
-    }
+    return checkProbe(SANDBOX_CHECK, await trySandbox(trial))
   } catch (error) {
     return { name: SANDBOX_CHECK, status: 'missing', detail: describe(error), todo: todoOf(error) }
   }
@@ -136,10 +130,30 @@ async function checkSandbox(trial: SandboxTrial): Promise<Check> {
 async function checkStrictSandbox(trial: SandboxTrial): Promise<Check> {
   const name = 'strict sandbox'
   try {
-    const { runtime, startMs } = await trySandbox(trial, 'strict')
-    return { name, status: 'found', detail: `started with ${runtime} in ${startMs} ms, ran "true", ended` }
+    const tried = await trySandbox(trial, 'strict')
+    const check = checkProbe(name, tried)
+    if (check.status !== 'found' || tried.statFault === null) return check
+    return {
+      name,
+      status: 'limited',
+      detail: `${check.detail}; stat fails in it, and so does ls: ${tried.statFault}`,
+      todo: 'Take a newer runsc from gvisor.dev and name it in AIRLOCK_RUNSC.',
+    }
   } catch (error) {
     return { name, status: 'limited', detail: describe(error), todo: 'Only for the strict tier: see docs/tiers.md.' }
+  }
+}
+
+function checkProbe(name: string, { runtime, startMs, probe }: TriedSandbox): Check {
+  const started = `started with ${runtime} in ${startMs} ms`
+  if (probe.passed.length === 0)
+    return { name, status: 'found', detail: `${started}, ${probe.tried} forbidden system calls fail, ended` }
+  const todo = 'Use another OCI runtime: this one does not install the filter that it is given.'
+  return {
+    name,
+    status: 'missing',
+    detail: `${started}; forbidden system calls work: ${probe.passed.join(', ')}`,
+    todo,
   }
 }
 

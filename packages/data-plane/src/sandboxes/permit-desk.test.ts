@@ -51,8 +51,17 @@ it('forgets claims that are older than any permit', async () => {
   expect(await readdir(join(directory, 'permits'))).toEqual(['pmt_2'])
 })
 
-function desk(): PermitDesk {
-  return new PermitDesk({ publicDir: directory, stateDir: directory, clock: { now: () => NOW } })
+it('keeps the claims of permits that are good where the clock of files is another', async () => {
+  const now = NOW + 3_600_000
+  const good = { ...somePermit(), expiresAt: now + 60_000 }
+  const token = signPermit(good, privateKey)
+  await desk(now).redeem(token)
+  await desk(now).redeem(signPermit({ ...good, permitId: 'pmt_2' }, privateKey))
+  await expect(desk(now).redeem(token)).rejects.toMatchObject({ message: 'The permit was used before.' })
+})
+
+function desk(now = NOW): PermitDesk {
+  return new PermitDesk({ publicDir: directory, stateDir: directory, clock: { now: () => now } })
 }
 
 function somePermit(): Permit {

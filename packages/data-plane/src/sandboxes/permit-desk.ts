@@ -1,7 +1,7 @@
 import { AirlockError, type Permit, verifyPermit } from '@airlock/contract'
 import type { Clock } from '@airlock/std'
 import { createPublicKey } from 'node:crypto'
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const CLAIM_KEPT_MS = 10 * 60_000
@@ -29,25 +29,28 @@ export class PermitDesk {
       throw new AirlockError('permit_rejected', 'The permit is for another node.')
     await this.#forgetExpired()
     await mkdir(this.#claims, { recursive: true })
-    await mkdir(join(this.#claims, permit.permitId)).catch((cause: NodeJS.ErrnoException) => {
+    const claim = join(this.#claims, permit.permitId)
+    await mkdir(claim).catch((cause: NodeJS.ErrnoException) => {
       if (cause.code === 'EEXIST') throw new AirlockError('permit_rejected', 'The permit was used before.')
       throw cause
     })
+    // What is to be forgotten goes by the clock that permits go by, not by that of the file system.
+    await utimes(claim, permit.expiresAt / 1000, permit.expiresAt / 1000)
     return permit
   }
 
-  /** Claims older than any permit can live. Not at every permit, for there may be thousands of them. */
+  /** Claims of permits that are over for long. Not at every permit, for there may be thousands of them. */
   async #forgetExpired(): Promise<void> {
     if (this.#clock.now() < this.#sweptAt + SWEEP_EVERY_MS) return
     this.#sweptAt = this.#clock.now()
     const names = await readdir(this.#claims).catch(() => [])
     for (const name of names) {
       const path = join(this.#claims, name)
-      const made = await stat(path).then(
+      const expired = await stat(path).then(
         (found) => found.mtimeMs,
         () => Infinity,
       )
-      if (made < this.#clock.now() - CLAIM_KEPT_MS) await rm(path, { recursive: true, force: true })
+      if (expired < this.#clock.now() - CLAIM_KEPT_MS) await rm(path, { recursive: true, force: true })
     }
   }
 }

@@ -33,6 +33,12 @@ export function throwOnWeakIsolation(found: EffectiveIsolation, asked: Effective
     ...(found.noNewPrivileges ? [] : ['privileges can be gained']),
     ...found.capabilities.filter((name) => !capabilities.includes(name)).map((name) => `capability ${name}`),
     ...(found.uidRange.first > 0 ? [] : ['no uid range of its own']),
+    ...(found.root === 'read-only' ? [] : ['a writable root']),
+    ...(found.unmasked?.map((path) => `${path} is not masked`) ?? ['masks that nobody looked at']),
+    ...(found.mountFaults ?? ['mounts that nobody looked at']),
+    ...(found.probe
+      ? found.probe.passed.map((call) => `the call ${call} works`)
+      : ['forbidden calls that nobody tried']),
   ]
   if (missing.length > 0)
     throw new AirlockError(

@@ -11,6 +11,7 @@ import {
   type LookAtPathRequest,
   type NodeCommand,
   type NodeCommandSpec,
+  type NodeDisk,
   type NodeMetrics,
   type NodeSandbox,
   type NodeSession,
@@ -25,6 +26,7 @@ import { Cleanup, type Clock, deadline, KeyedLock, type Log, waitFor } from '@ai
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { IsolationBackend } from '../isolation/backend.ts'
+import type { Probes } from '../isolation/probe/probes.ts'
 import { GuestLink } from '../session/guest-link.ts'
 import type { DoorDirectories } from './door-directories.ts'
 import { assertLiving, AWAKE, type Entry, isLiving, lose, who } from './entry.ts'
@@ -41,6 +43,7 @@ const WATCH_EVERY_MS = 500
 
 export interface SandboxesOptions {
   readonly backend: IsolationBackend
+  readonly probes: Probes
   readonly permits: PermitDesk
   readonly doors: DoorDirectories
   readonly audit: AuditSink
@@ -158,12 +161,18 @@ export class Sandboxes {
     return this.#options.backend.hostPaths.look(asked)
   }
 
+  async readDisk(): Promise<NodeDisk> {
+    const { backend } = this.#options
+    return backend.hostDisk.read(async () => backend.takenBytes())
+  }
+
   /** What the kernel says of everything that lives, taken when it is asked for. */
   async metrics(): Promise<NodeMetrics> {
     const began = performance.now()
     const living = [...this.#entries].filter(([, entry]) => isLiving(entry)).map(([id]) => id)
     const samples = await this.#options.backend.sample(living)
-    return { samples: [...samples], tookMs: Math.round(performance.now() - began) }
+    const at = this.#options.clock.now()
+    return { samples: samples.map((sample) => ({ ...sample, at })), tookMs: Math.round(performance.now() - began) }
   }
 
   /** Images that something stands on, or is about to. */
@@ -189,6 +198,7 @@ export class Sandboxes {
 
   /** Runs a command with the environment that was given to the sandbox under its own. */
   async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
+    this.#options.backend.hostDisk.assertRoomForOutput()
     const env = this.#env(id, spec.env)
     const limits = processLimits(this.#living(id), spec.limits)
     return this.link(id).run({ ...spec, env, timeoutMs: this.#timeout(id, spec), ...limits })
@@ -196,6 +206,7 @@ export class Sandboxes {
 
   /** Gives code to an interpreter. */
   async step(id: string, session: string, spec: NodeStepSpec): Promise<NodeCommand> {
+    this.#options.backend.hostDisk.assertRoomForOutput()
     return this.link(id).step(session, { ...spec, timeoutMs: this.#timeout(id, spec) })
   }
 
@@ -288,6 +299,7 @@ export class Sandboxes {
     const id = permit.sandbox
     const signal = deadline(START_LIMIT_MS, entry.starting.signal)
     await failpoint('create.permit-claimed')
+    const probe = await this.#options.probes.of(permit.tier, permit.image, signal)
     undo.add('directories', () => rm(this.#runtimeDir(id), { recursive: true, force: true }))
     undo.add('doors', () => this.#options.doors.remove(id))
     undo.add('sandbox', () => backend.stop(id))
@@ -300,7 +312,8 @@ export class Sandboxes {
     const { tier, mounts } = permit
     const doors = await this.#options.doors.make(id, permit.doors)
     const spec = { id, limits, image: permit.image, tier, mounts, doors, controlDir: this.#controlDir(id) }
-    const { isolation, image } = await backend.start(spec, signal)
+    const { isolation: found, image } = await backend.start(spec, signal)
+    const isolation = { ...found, probe }
     throwOnWeakIsolation(isolation, tier)
     await this.#waitForGuest(id, link, signal)
     await failpoint('create.guest-attached')

@@ -1,5 +1,5 @@
 import { AirlockError, describeIssues, toAirlockError } from '@airlock/contract'
-import type { Log } from '@airlock/std'
+import { endWhenHeard, type Log } from '@airlock/std'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
@@ -14,13 +14,23 @@ export interface Call {
   readonly signal: AbortSignal
 }
 
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
 /** What a handler answers: a JSON value, or bytes with their size where it is known. */
 export type Answer = { readonly json: unknown } | { readonly bytes: AsyncIterable<Uint8Array>; readonly size?: number }
+
+/** The body as it comes. Stopping early leaves the connection whole, for the error to be answered. */
+export function bytesOf({ request }: Call): AsyncIterable<Buffer> {
+  return request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
+}
 
 export async function readJson<T>(call: Call, schema: z.ZodType<T>): Promise<T> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of call.request as AsyncIterable<Buffer>) {
+  for await (const chunk of bytesOf(call)) {
     bytes += chunk.length
     if (bytes > MAX_JSON_BYTES) throw new AirlockError('body_too_large')
     chunks.push(chunk)
@@ -32,7 +42,8 @@ export async function readJson<T>(call: Call, schema: z.ZodType<T>): Promise<T> 
 
 export async function send(response: ServerResponse, answer: Answer): Promise<void> {
   if ('json' in answer) {
-    sendJson(response, 200, answer.json)
+    writeJson(response, 200, answer.json)
+    response.end()
     return
   }
   response.writeHead(200, {
@@ -56,20 +67,21 @@ async function drained(response: ServerResponse): Promise<void> {
 }
 
 /** An error after the first byte cannot be told any more: the connection breaks, and the reader sees that. */
-export function sendError(response: ServerResponse, cause: unknown, log: Log): void {
+export function sendError({ request, response }: Exchange, cause: unknown, log: Log): void {
   const error = toAirlockError(cause)
   if (error.code === 'internal') log.error('a call failed', { error: cause })
-  if (response.headersSent) response.destroy()
-  else
-    sendJson(response, error.status, {
-      error: { code: error.code, message: error.message, retryAfterS: error.retryAfterS },
-    })
+  if (response.headersSent) return void response.destroy()
+  const { code, message, retryAfterS } = error
+  writeJson(response, error.status, { error: { code, message, retryAfterS } })
+  // Whoever still sends what nobody wants must get to read why.
+  if (request.complete) response.end()
+  else endWhenHeard(request, response)
 }
 
-function sendJson(response: ServerResponse, status: number, value: unknown): void {
+function writeJson(response: ServerResponse, status: number, value: unknown): void {
   const body = JSON.stringify(value)
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
-  response.end(body)
+  response.write(body)
 }
 
 function parseJson(text: string): unknown {

@@ -12,18 +12,20 @@ import {
   startSandboxRequest,
 } from '@airlock/contract'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
-import { type Answer, type Call, readJson } from './http.ts'
+import { type Answer, bytesOf, type Call, readJson } from './http.ts'
 
 export type Handler = (call: Call) => Promise<Answer>
 
+/** What does not change while we live. */
+export type Health = Omit<DataPlaneHealth, 'disk'>
+
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
-export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): ReadonlyMap<string, Handler> {
+export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
   const link = (call: Call) => sandboxes.link(param(call, 'id'))
   const said = (call: Call) => sandboxes.said(param(call, 'id'))
   const done: Answer = { json: {} }
   return new Map<string, Handler>([
-    ['GET /health', async () => ({ json: health })],
-    ...hostRoutes(sandboxes),
+    ...hostRoutes(sandboxes, health),
     ...doorRoutes(sandboxes),
     ['GET /metrics', async () => ({ json: await sandboxes.metrics() })],
     ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
@@ -56,7 +58,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
     [
       'POST /sandboxes/:id/commands/:command/stdin',
       async (call) => {
-        await link(call).writeStdin(param(call, 'command'), call.request, call.query.get('end') === 'true')
+        await link(call).writeStdin(param(call, 'command'), bytesOf(call), call.query.get('end') === 'true')
         return done
       },
     ],
@@ -67,7 +69,7 @@ export function createRoutes(sandboxes: Sandboxes, health: DataPlaneHealth): Rea
       'PUT /sandboxes/:id/files',
       async (call) => {
         const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
-        return { json: { bytes: await link(call).writeFile(queried(call, 'path'), mode, call.request, call.signal) } }
+        return { json: { bytes: await link(call).writeFile(queried(call, 'path'), mode, bytesOf(call), call.signal) } }
       },
     ],
     [
@@ -89,8 +91,9 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
   ]
 }
 
-function hostRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+function hostRoutes(sandboxes: Sandboxes, health: Health): readonly [string, Handler][] {
   return [
+    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.readDisk() } })],
     [
       'POST /paths/look',
       async (call) => ({ json: await sandboxes.lookAtPath(await readJson(call, lookAtPathRequest)) }),

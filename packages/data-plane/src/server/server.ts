@@ -1,5 +1,5 @@
-import { AirlockError, type DataPlaneHealth, FOLLOW_PROTOCOL } from '@airlock/contract'
-import type { Log } from '@airlock/std'
+import { AirlockError, FOLLOW_PROTOCOL } from '@airlock/contract'
+import { endSoon, type Log } from '@airlock/std'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -8,26 +8,30 @@ import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { serveFollowed } from './follow.ts'
 import { send, sendError } from './http.ts'
 import { createImageRoutes } from './image-routes.ts'
-import { createRoutes, type Handler } from './routes.ts'
+import { createRoutes, type Handler, type Health } from './routes.ts'
 
 interface ListenOptions {
   readonly sandboxes: Sandboxes
   readonly images: NodeImageDesk
-  readonly health: DataPlaneHealth
+  readonly health: Health
   readonly socket: string
   readonly socketUid: number | null
   readonly log: Log
 }
 
+/** The control plane alone comes: one for each command, transfer and stream that is under way. */
+const MAX_CONNECTIONS = 16_384
+
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
   const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
-  const server = createServer({ requestTimeout: 0, headersTimeout: 10_000 }, (request, response) => {
+  const server = createServer({ requestTimeout: 0, headersTimeout: 5_000 }, (request, response) => {
     answer(routes, request, response).catch((error: unknown) => {
       // Nobody listens any more to what went wrong, and that is most likely why it did.
-      if (!response.destroyed) sendError(response, error, options.log)
+      if (!response.destroyed) sendError({ request, response }, error, options.log)
     })
   })
+  server.maxConnections = MAX_CONNECTIONS
   const followed = new Set<Duplex>()
   server.on('upgrade', (request, socket) => {
     followed.add(socket)
@@ -46,7 +50,7 @@ export async function listen(options: ListenOptions): Promise<() => Promise<void
 }
 
 function upgrade(request: IncomingMessage, socket: Duplex, options: ListenOptions): void {
-  if (request.headers.upgrade !== FOLLOW_PROTOCOL) return void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
+  if (request.headers.upgrade !== FOLLOW_PROTOCOL) return endSoon(socket, 'HTTP/1.1 400 Bad Request\r\n\r\n')
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${FOLLOW_PROTOCOL}\r\n\r\n`)
   serveFollowed(socket, options)
 }

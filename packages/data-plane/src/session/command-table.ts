@@ -26,6 +26,12 @@ export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputByt
   readonly session?: string
 }
 
+/** How much output of a sandbox is kept on the host. */
+export interface OutputBounds {
+  readonly endedOutputBytes: number
+  readonly runningOutputBytes: number
+}
+
 export interface CommandTableOptions {
   readonly spoolDir: string
   readonly clock: Clock
@@ -39,6 +45,8 @@ export interface CommandTableOptions {
   strainOf(session: string | undefined): Strain | null
   /** Whether something that user code writes to has no room left, looked at outside. */
   isDiskFull(): Promise<boolean>
+  /** Of what is kept; those of the contract, unless a test says otherwise. */
+  readonly outputBounds?: OutputBounds
   put(data: { readonly channel: number; readonly offset: number; readonly bytes: Buffer }): void
   acknowledge(channel: number, offset: number): void
   /** The guest need not remember it any longer. */
@@ -49,6 +57,7 @@ export interface CommandTableOptions {
 export class CommandTable {
   readonly spool: Spool
   readonly #options: CommandTableOptions
+  readonly #bounds: OutputBounds
   readonly #records = new Map<string, CommandRecord>()
   readonly #byChannel = new Map<number, CommandRecord>()
   readonly #overdue = new Map<string, NodeJS.Timeout>()
@@ -64,6 +73,7 @@ export class CommandTable {
 
   constructor(options: CommandTableOptions) {
     this.#options = options
+    this.#bounds = options.outputBounds ?? BOUNDS
     this.spool = new Spool(options.spoolDir, options.log)
   }
 
@@ -101,6 +111,7 @@ export class CommandTable {
   /** Remembers a command on disk before anybody is asked to start it. */
   async begin(spec: Begun): Promise<CommandRecord> {
     this.#throwOnTooMany(spec.session)
+    this.#throwOnTooMuch(spec)
     const record = this.#newRecord(spec)
     this.#starting.add(record)
     this.#add(record)
@@ -231,8 +242,23 @@ export class CommandTable {
     if (record.session !== undefined) await this.#nextTurn(record.session)
     const kept = record.session === undefined ? BOUNDS.endedCommands : BOUNDS.endedSteps
     for (const old of records) {
-      if (records.size <= kept) return
+      if (records.size <= kept) break
       records.delete(old)
+      await this.drop(old)
+    }
+    await this.#dropOutput(record)
+  }
+
+  /** Oldest first, until what is kept of the whole sandbox is within its bound; the last one stays. */
+  async #dropOutput(last: CommandRecord): Promise<void> {
+    const ended = [...this.#ended.values()].flatMap(({ records }) => [...records])
+    let total = ended.reduce((sum, { fileBytes }) => sum + fileBytes, 0)
+    if (total <= this.#bounds.endedOutputBytes) return
+    for (const old of ended.toSorted((a, b) => (a.command.endedAt ?? 0) - (b.command.endedAt ?? 0))) {
+      if (total <= this.#bounds.endedOutputBytes) return
+      if (old === last) continue
+      total -= old.fileBytes
+      this.#ended.get(old.session)?.records.delete(old)
       await this.drop(old)
     }
   }
@@ -289,6 +315,21 @@ export class CommandTable {
     if (session === undefined && running >= BOUNDS.commands) throw new AirlockError('too_many_commands')
     // One runs, the others wait.
     if (session !== undefined && running > BOUNDS.waitingSteps) throw new AirlockError('too_many_steps')
+  }
+
+  /** What runs may say so much together. Of a session one step at a time does. */
+  #throwOnTooMuch({ session, maxOutputBytes }: Begun): void {
+    const bySession = Map.groupBy(this.#unended, (record) => record.session)
+    const most = [...bySession].map(([of, records]) => {
+      const each = records.map(({ meta }) => meta.maxOutputBytes)
+      return of === undefined ? each.reduce((sum, bytes) => sum + bytes, 0) : Math.max(...each)
+    })
+    const promised = most.reduce((sum, bytes) => sum + bytes, maxOutputBytes)
+    if (promised <= this.#bounds.runningOutputBytes) return
+    const message = `What runs in the sandbox may say more than ${this.#bounds.runningOutputBytes} bytes together.`
+    throw new AirlockError(session === undefined ? 'too_many_commands' : 'too_many_steps', message, {
+      hint: 'Wait until some end, or lower maxOutputBytes.',
+    })
   }
 
   /** The end of a command is true even when our disk is full; after a restart the guest says it again. */

@@ -24,6 +24,11 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
     return { size, text: String(Buffer.concat(chunks)) }
   }
 
+  const entriesOf = async (path: string) => {
+    const listed = await file({ op: 'file.list', path, limit: 100 })
+    return 'entries' in listed ? listed.entries : []
+  }
+
   beforeAll(async () => {
     guest = await RealGuest.start()
   })
@@ -58,6 +63,15 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
     expect(await file({ op: 'file.stat', path: guest.work })).toMatchObject({ kind: 'directory', name: 'work' })
   })
 
+  it('reads files that the kernel makes up, which say that they are empty', async () => {
+    const { size, text } = await read('/proc/version')
+    expect({ size, text }).toEqual({ size: Buffer.byteLength(text), text: await readFile('/proc/version', 'utf8') })
+    expect(size).toBeGreaterThan(0)
+    const { stdout } = await guest.sh('sleep 60 >/dev/null 2>&1 & echo $!')
+    const endless = read(`/proc/${String(stdout).trim()}/pagemap`)
+    await expect(endless).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+
   it('lists by name, at most as many as asked for, whatever bytes the names are', async () => {
     await file({ op: 'file.mkdir', path: at('listed/deep/er'), parents: true })
     for (const name of ['b', 'a', 'ü']) await write(`listed/${name}`, name)
@@ -69,6 +83,21 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
     })
     const some = await file({ op: 'file.list', path: at('listed'), limit: 2 })
     expect(some).toMatchObject({ truncated: true, entries: [{}, {}] })
+  })
+
+  it('names what is not UTF-8 so that every operation finds it', async () => {
+    await guest.sh(String.raw`mkdir -p odd "$(printf 'odd/\376')"; echo hi > "$(printf 'odd/\376/\377 x')"`)
+    const [directory] = (await entriesOf(at('odd'))).map(({ path }) => path)
+    expect(directory).toBe(`file://${at('odd')}/%FE`)
+    const [inner] = await entriesOf(directory ?? '')
+    expect(inner).toMatchObject({ name: '\ufffd x', path: `file://${at('odd')}/%FE/%FF%20x`, size: 3 })
+    expect(await read(inner?.path ?? '')).toEqual({ size: 3, text: 'hi\n' })
+    expect(await file({ op: 'file.stat', path: inner?.path ?? '' })).toEqual(inner)
+    await file({ op: 'file.move', from: inner?.path ?? '', to: `file://${at('odd')}/%FE/%FD` })
+    await guest.link.writeFile(`file://${at('odd')}/%FE/%FC`, 'truncate', once(Buffer.from('new')))
+    expect((await entriesOf(directory ?? '')).map(({ path }) => path.slice(-3))).toEqual(['%FC', '%FD'])
+    await file({ op: 'file.remove', path: directory ?? '', recursive: true })
+    expect(await entriesOf(at('odd'))).toEqual([])
   })
 
   it('lists a directory that is larger than a frame can carry', async () => {

@@ -323,6 +323,30 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
     }
   })
 
+  it('keeps a bounded part of what a sandbox said on the host, and lets no more be said at once', async () => {
+    const again = await RealGuest.start()
+    try {
+      await again.link.close()
+      again.link = again.newLink({ outputBounds: { endedOutputBytes: 25_000, runningOutputBytes: 100_000 } })
+      await again.link.listen()
+      await again.link.waitForGuest(AbortSignal.timeout(10_000))
+      const said: string[] = []
+      for (let i = 0; i < 4; i++)
+        said.push((await again.sh('head -c 10000 /dev/zero', { maxOutputBytes: 20_000 })).command.id)
+      expect(again.link.list().map(({ id }) => id)).toEqual(said.slice(2))
+      const long = await again.start(['/bin/sleep', '60'], { maxOutputBytes: 60_000 })
+      await expect(again.start(['/bin/true'], { maxOutputBytes: 60_000 })).rejects.toMatchObject({
+        code: 'too_many_commands',
+        message: 'What runs in the sandbox may say more than 100000 bytes together.',
+      })
+      await again.link.signal(long, 'SIGKILL')
+      await again.link.wait(long)
+      await again.run(['/bin/true'], { maxOutputBytes: 60_000 })
+    } finally {
+      await again.stop()
+    }
+  })
+
   it('reports a command that outlives its timeout by far, which is lost for that', async () => {
     const guest = await RealGuest.start()
     try {

@@ -16,7 +16,7 @@ import {
 import { type GuestCommandState, type GuestRequest, type GuestResults, RICH_BYTES } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
 import type { CommandRecord } from './command-record.ts'
-import { CommandTable } from './command-table.ts'
+import { CommandTable, type OutputBounds } from './command-table.ts'
 import { ANSWER_MS, withinDeadline } from './deadline.ts'
 import type { Strain } from './end-cause.ts'
 import { Download, type FileTransfer, Upload } from './file-transfer.ts'
@@ -37,6 +37,7 @@ export interface GuestLinkOptions {
   readonly controlDir: string
   /** Where commands and their output are kept, beyond the life of this process. */
   readonly spoolDir: string
+  readonly outputBounds?: OutputBounds
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint

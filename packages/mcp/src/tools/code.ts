@@ -3,7 +3,9 @@ import {
   createSandboxBody,
   createSessionBody,
   ROUTES,
+  type Runtime,
   runStepBody,
+  SESSION_TEMPLATES,
   session,
   sessionId,
   type Step,
@@ -20,10 +22,20 @@ import { defineTool, type Tool, type ToolAnswer, type ToolCall } from '../tool.t
 const END_MS = 15_000
 
 const body = createSessionBody.shape
-const template = createSandboxBody.shape.template
-  .removeDefault()
-  .optional()
-  .describe('What the new sandbox starts from; "data" for python, with numpy, pandas and matplotlib, when absent.')
+const wanted = createSandboxBody.shape
+/** Of the sandbox that is made where none is given. */
+const newSandbox = {
+  agent: wanted.agent,
+  template: wanted.template
+    .removeDefault()
+    .optional()
+    .describe('What the new sandbox starts from; "data" for python, with numpy, pandas and matplotlib, when absent.'),
+  tier: wanted.tier
+    .removeDefault()
+    .optional()
+    .describe('How the new sandbox is isolated, at least; a template or a policy may ask for more.'),
+}
+type NewSandbox = z.output<z.ZodObject<typeof newSandbox>>
 type StepAnswer = ToolAnswer<z.input<typeof stepAnswer>>
 
 export const CODE_TOOLS: readonly Tool[] = [
@@ -39,15 +51,15 @@ export const CODE_TOOLS: readonly Tool[] = [
       code: runStepBody.shape.code,
       session: sessionId.optional().describe('A session of that language, whose state the code sees and changes.'),
       sandbox: body.sandbox.describe('A living sandbox, whose files the code sees and changes.'),
-      template,
+      ...newSandbox,
       stdin: runStepBody.shape.stdin,
       timeoutMs: runStepBody.shape.timeoutMs,
     }),
     output: stepAnswer,
     hints: { destructive: true },
-    run: async ({ language, session: existing, sandbox, template: from, ...step }, call) => {
-      if (existing === undefined) return runOnce({ language, sandbox, template: from }, step, call)
-      if (sandbox !== undefined || from !== undefined)
+    run: async ({ language, session: existing, sandbox, agent, template, tier, ...step }, call) => {
+      if (existing === undefined) return runOnce({ language, sandbox, agent, template, tier }, step, call)
+      if ([sandbox, agent, template, tier].some((given) => given !== undefined))
         throw new AirlockError('invalid_request', 'A session has its sandbox: give it alone.')
       const { runtime } = await call.routes.call('getSession', { params: { id: existing } }, call.signal)
       if (runtime !== language)
@@ -63,7 +75,7 @@ export const CODE_TOOLS: readonly Tool[] = [
     input: z.strictObject({
       runtime: body.runtime,
       sandbox: body.sandbox,
-      template,
+      ...newSandbox,
       env: body.env,
       cwd: body.cwd,
       labels: body.labels,
@@ -83,9 +95,10 @@ export const CODE_TOOLS: readonly Tool[] = [
       }).shape,
     ),
     hints: {},
-    run: async ({ template: from, ...rest }, { routes, signal, progress }) => {
+    run: async ({ agent, template, tier, ...rest }, { routes, signal, progress }) => {
       progress.say('starting an interpreter')
-      const structured = await routes.call('createSession', { body: { ...rest, ...newSandbox(from) } })
+      const create = createFor(rest.runtime, { agent, template, tier })
+      const structured = await routes.call('createSession', { body: { ...rest, create } })
       // Nobody would learn its name.
       if (signal.aborted) await routes.call('terminateSession', { params: { id: structured.id } })
       return { structured }
@@ -112,15 +125,14 @@ export const CODE_TOOLS: readonly Tool[] = [
   }),
 ]
 
-interface Place {
-  readonly language: z.output<typeof body.runtime>
+interface Place extends NewSandbox {
+  readonly language: Runtime
   readonly sandbox?: string | undefined
-  readonly template?: string | undefined
 }
 
 /** In a session of its own, which ends however the step ends, and with it the sandbox that was made for it. */
 async function runOnce(
-  { language, sandbox, template: from }: Place,
+  { language, sandbox, ...asked }: Place,
   step: RouteRequest<'runStep'>['body'],
   call: ToolCall,
 ): Promise<StepAnswer> {
@@ -128,7 +140,8 @@ async function runOnce(
   signal.throwIfAborted()
   progress.say(sandbox === undefined ? 'starting a sandbox' : 'starting an interpreter')
   // Not aborted: what has begun must be known, to be ended.
-  const { id } = await routes.call('createSession', { body: { runtime: language, sandbox, ...newSandbox(from) } })
+  const create = createFor(language, asked)
+  const { id } = await routes.call('createSession', { body: { runtime: language, sandbox, create } })
   try {
     return await runStep({ params: { id }, body: step }, call)
   } finally {
@@ -137,8 +150,13 @@ async function runOnce(
   }
 }
 
-function newSandbox(from: string | undefined): { readonly create?: { readonly template: string } } {
-  return from === undefined ? {} : { create: { template: from } }
+/** The new sandbox of a session; undefined where nothing was asked of it, and the server decides. */
+function createFor(
+  runtime: Runtime,
+  { agent, template, tier }: NewSandbox,
+): RouteRequest<'createSession'>['body']['create'] {
+  if (agent === undefined && template === undefined && tier === undefined) return undefined
+  return { agent, template: template ?? SESSION_TEMPLATES[runtime], tier }
 }
 
 /** Runs it to its end; when the caller calls it off it is interrupted, and the session lives on. */

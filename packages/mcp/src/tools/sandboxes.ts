@@ -26,7 +26,16 @@ export const SANDBOX_TOOLS: readonly Tool[] = [
     title: 'Create a sandbox',
     description: `${ROUTES.createSandbox.summary} It has no network. End it with terminate when it is no longer needed.`,
     routes: ['createSandbox', 'terminateSandbox'],
-    input: createSandboxBody.pick({ name: true, template: true, labels: true, env: true, ttlMs: true, limits: true }),
+    input: createSandboxBody.pick({
+      name: true,
+      agent: true,
+      template: true,
+      tier: true,
+      labels: true,
+      env: true,
+      ttlMs: true,
+      limits: true,
+    }),
     output: shown,
     hints: {},
     run: async (body, { routes, signal }) => {
@@ -43,6 +52,7 @@ export const SANDBOX_TOOLS: readonly Tool[] = [
     routes: ['listSandboxes'],
     input: z.strictObject({
       state: listQuery.shape.state,
+      agent: listQuery.shape.agent,
       name: listQuery.shape.name,
       label: listQuery.shape.label,
       limit: listQuery.shape.limit,

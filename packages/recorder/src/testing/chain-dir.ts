@@ -1,5 +1,5 @@
 import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type NewRecord, newRecord } from '@airlock/contract'
@@ -43,7 +43,11 @@ export class ChainDir implements AsyncDisposable {
       recovered,
       failpoint: async () => {},
       segmentBytes: 4000,
-      onSealed: (segment, tally) => void this.sealed.push({ segment, tally }),
+      onSealed: (segment, tally) => {
+        // Of the time that its records say, as that of a file of a day that went by.
+        utimesSync(segment.path, clock.at / 1000, clock.at / 1000)
+        this.sealed.push({ segment, tally })
+      },
       ...options,
     })
     this.#chains.push(chain)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { RecorderClient } from '@airlock/audit'
 import type { NewRecord } from '@airlock/contract'
 import { createLog } from '@airlock/std'
+import { COMPILED } from '../../../../test/support/compiled.ts'
 
 /** A uid that nothing else on the machine has. */
 const UID = 1_879_048_192 + 2
@@ -48,7 +49,11 @@ export class RecorderProcess implements AsyncDisposable {
     return join(this.stateDir, 'chains', tenant)
   }
 
-  async start(failpoint: string | null = null): Promise<void> {
+  /** `exec` is what runs it, if not Node itself. */
+  async start(
+    failpoint: string | null = null,
+    exec: { readonly execPath?: string; readonly execArgv?: string[] } = {},
+  ): Promise<void> {
     const isRoot = process.getuid?.() === 0
     const config = {
       stateDir: this.stateDir,
@@ -58,12 +63,16 @@ export class RecorderProcess implements AsyncDisposable {
         process: name,
         uid: null,
       })),
-      retention: { days: 30, maxBytes: 1024 ** 3 },
+      retention: { days: 30, maxBytes: 1024 ** 3, minAgeHours: 24 },
       drop: isRoot ? { uid: UID, gid: UID } : null,
       logLevel: 'info',
       failpoint,
     }
-    const child = fork(MAIN, { silent: true, env: { PATH: '', AIRLOCK_PROCESS: JSON.stringify(config) } })
+    const child = fork(MAIN, {
+      ...exec,
+      silent: true,
+      env: { ...COMPILED, PATH: '', AIRLOCK_PROCESS: JSON.stringify(config) },
+    })
     child.stderr?.on('data', (text: Buffer) => (this.stderr += text.toString()))
     this.#child = child
     await Promise.race([once(child, 'message'), exitOf(child).then(() => Promise.reject(new TypeError(this.stderr)))])
@@ -88,7 +97,8 @@ export class RecorderProcess implements AsyncDisposable {
     const spillDir = join(this.home, 'spill', name)
     mkdirSync(spillDir, { recursive: true })
     const log = createLog({ process: name, level: 'silent', write: () => {} })
-    const client = new RecorderClient({ socket: this.socket(name), spillDir, log })
+    // A recorder takes its time to come back on a busy machine.
+    const client = new RecorderClient({ socket: this.socket(name), spillDir, log, requireMs: 60_000 })
     this.#clients.push(client)
     return client
   }

@@ -9,6 +9,7 @@ export function auditHandlers(core: Core) {
       lines: lines(await core.auditExport(caller, signal)),
     }),
     auditChains: async ({ caller }) => json({ items: await core.auditChains(caller) }),
+    auditQuarantine: async ({ caller, body }) => json(await core.auditQuarantine(caller, body.tenant)),
     auditHead: async ({ caller }) => json(await core.auditHead(caller)),
   } satisfies Partial<Handlers>
 }

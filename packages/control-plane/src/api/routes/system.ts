@@ -13,9 +13,9 @@ export function systemHandlers(core: Core, of: { readonly metrics: Metrics; read
     whoami: async ({ caller }) => json(caller.principal),
     health: async () => json({ status: 'ok' }),
     ready: async () => {
-      const { ready, reason } = await core.readiness()
-      if (!ready) throw new AirlockError('not_ready', reason, { retryAfterS: 1 })
-      return json({ status: 'ready' })
+      const now = await core.readiness()
+      if (!now.ready) throw new AirlockError('not_ready', now.reason, { retryAfterS: 1 })
+      return json({ status: 'ready', ...(now.warnings.length > 0 ? { warnings: now.warnings } : {}) })
     },
     metrics: async () => ({
       kind: 'text',

@@ -1,12 +1,13 @@
 import type { AuditSink } from '@airlock/audit'
 import { AirlockError, type NewRecord, type Principal } from '@airlock/contract'
-import { createLog } from '@airlock/std'
+import { createLog, systemClock } from '@airlock/std'
 import type { Core } from '../../orchestration/core.ts'
 import type { Who } from '../../orchestration/who.ts'
 import { TestCore } from './test-core.ts'
 import { TEST_EVENTS } from './test-events.ts'
 import { TEST_METRICS } from './test-metrics.ts'
 import { makeTestWho } from './test-who.ts'
+import type { RequestRateBounds } from '../request-rates.ts'
 import { createApi } from '../server.ts'
 
 /** For tests only: the real server on a port of loopback, a free one unless it is named, with one key for each role. */
@@ -21,7 +22,14 @@ export interface TestApi {
 
 export const KEYS = { admin: 'al_admin_1', developer: 'al_developer_1', auditor: 'al_auditor_1' } as const
 
-export async function startTestApi(changes: Partial<Core> = {}, port = 0): Promise<TestApi> {
+const AMPLE = { burst: 1_000_000, perSecond: 1_000_000 }
+export const AMPLE_RATES = { perKey: AMPLE, perTenant: AMPLE }
+
+export async function startTestApi(
+  changes: Partial<Core> = {},
+  port = 0,
+  requestRates: RequestRateBounds = AMPLE_RATES,
+): Promise<TestApi> {
   const core = Object.assign(new TestCore(), changes)
   const notes: NewRecord[] = []
   const logged: string[] = []
@@ -36,9 +44,11 @@ export async function startTestApi(changes: Partial<Core> = {}, port = 0): Promi
     metrics: TEST_METRICS,
     authenticator: { authenticate },
     audit,
+    clock: systemClock,
     log,
     tls: null,
     trustedProxy: false,
+    requestRates,
   })
   const url = await api.listen('127.0.0.1', port)
   const close = async (): Promise<void> => {

@@ -1,6 +1,7 @@
 import {
   AirlockError,
   createSandboxBody,
+  DEFAULT_AGENT,
   DEFAULTS,
   SANDBOX_STATES,
   type Command,
@@ -19,7 +20,15 @@ import type {
   RunCommandBody,
   RunStepBody,
 } from '@airlock/contract'
-import type { Sandbox, SandboxState, Session, SignalName, SignedHead, SomeLimits } from '@airlock/contract'
+import type {
+  QuarantinedHead,
+  Sandbox,
+  SandboxState,
+  Session,
+  SignalName,
+  SignedHead,
+  SomeLimits,
+} from '@airlock/contract'
 import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -36,6 +45,7 @@ import type {
   ListSessions,
   Page,
   StepRef,
+  Ready,
 } from '../../orchestration/core.ts'
 import { changedLimits } from '../../admission/limits.ts'
 import { TestCommand } from './test-command.ts'
@@ -56,7 +66,7 @@ export class TestCore implements Core {
   readonly #commands = new Map<string, TestCommand>()
   readonly #roots = new Map<string, string>()
   readonly #home = mkdtemp(join(tmpdir(), 'airlock-test-core-'))
-  ready: { readonly ready: boolean; readonly reason?: string } = { ready: true }
+  ready: Ready = { ready: true, warnings: [] }
 
   constructor() {
     const head = { tenant: 'default', seq: 0, hash: '0'.repeat(64), ts: now(), keyId: 'none', signature: '' }
@@ -313,6 +323,11 @@ export class TestCore implements Core {
     return { replayed: 0, changed: 0, partial: 0, changes: [], examples: [], truncated: false }
   }
 
+  async auditQuarantine(_caller: Caller, tenant: string): Promise<QuarantinedHead> {
+    const quarantined = { to: 2, bytes: 1, sha256: '0'.repeat(64), reason: 'a test', by: 'key:test' }
+    return { ...this.evidence.head, tenant, quarantined }
+  }
+
   async auditChains(): Promise<readonly AuditChain[]> {
     return []
   }
@@ -321,7 +336,7 @@ export class TestCore implements Core {
     return { head: this.evidence.head, publicKey: this.evidence.publicKey }
   }
 
-  async readiness(): Promise<{ readonly ready: boolean; readonly reason?: string }> {
+  async readiness(): Promise<Ready> {
     return this.ready
   }
 
@@ -367,10 +382,24 @@ export class TestCore implements Core {
 
 function created(sandbox: Sandbox): CreatedSandbox {
   const { tenant, agent, limits, generation } = sandbox
-  const { memoryBytes, cpus } = limits
-  const limit = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 1000, dollarsPerDay: 1 }
+  const { memoryBytes, diskBytes, cpus } = limits
+  const limit = {
+    sandboxes: 5,
+    memoryBytes: 2 ** 31,
+    diskBytes: 2 ** 33,
+    cpus: 2,
+    computeSecondsPerDay: 1000,
+    dollarsPerDay: 1,
+  }
   const spent = { day: now().slice(0, 10), computeSeconds: 0, dollars: 0 }
-  const budget = { tenant, agent, limits: limit, set: [], reserved: { sandboxes: 1, memoryBytes, cpus }, spent }
+  const budget = {
+    tenant,
+    agent,
+    limits: limit,
+    set: [],
+    reserved: { sandboxes: 1, memoryBytes, diskBytes, cpus },
+    spent,
+  }
   return {
     ...sandbox,
     agentSnapshot: { state: 'connected', generation, approved: true, version: null, labels: {} },
@@ -384,7 +413,7 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
   return {
     id,
     tenant: 'default',
-    agent: body.agent,
+    agent: body.agent ?? DEFAULT_AGENT,
     generation: 1,
     name: body.name ?? null,
     node: 'local',

@@ -29,7 +29,7 @@ const STATS: AuditStats = {
   perDay: [{ day: '2026-01-02', records: 4 }],
   points: [{ point: 'command.run', ...counts }],
   verification: { state: 'good', verifiedTo: 4, at: TS, brokenAt: null, reason: null },
-  retention: { days: 30, maxBytes: 1024 ** 3, dropped: null },
+  retention: { days: 30, maxBytes: 1024 ** 3, minAgeHours: 24, dropped: null },
 }
 
 /** For tests of the edge, the SDK and the CLI only: one record, told at once, and numbers that do not change. */

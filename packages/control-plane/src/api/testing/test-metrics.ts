@@ -85,6 +85,7 @@ export const TEST_METRICS: MetricFeed = {
     alerts: [{ resource: 'cpu', level: 'warning', count: 1 }],
     tenants: [{ tenant: 'default', total: TOTAL }],
     agents: [{ tenant: 'default', agent: 'default', total: TOTAL }],
+    disk: { freeBytes: 3, takenBytes: 2, reserveBytes: 1 },
   }),
 }
 

@@ -6,6 +6,7 @@ import { AirlockError } from '@airlock/contract'
 import { systemClock } from '@airlock/std'
 import { ApprovalNews } from '../../admission/approval-news.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
+import { GuardKeys } from '../../identity/guard-keys.ts'
 import { createAsks } from '../../orchestration/asks.ts'
 import { DataPlaneClient } from '../../orchestration/data-plane-client.ts'
 import { Heartbeats } from '../../orchestration/heartbeats.ts'
@@ -18,7 +19,14 @@ import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
 import { openStore } from '../../store/store.ts'
 
-const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
+const BUDGET = {
+  sandboxes: 5,
+  memoryBytes: 2 ** 31,
+  diskBytes: 2 ** 33,
+  cpus: 2,
+  computeSecondsPerDay: 172_800,
+  dollarsPerDay: 10,
+}
 
 const notHere = async () => Promise.reject(new AirlockError('not_ready'))
 /** There is nothing here to kill. */
@@ -29,7 +37,7 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
   const dir = mkdtempSync(join(tmpdir(), 'airlock-test-who-'))
   const store = await openStore({ file: join(dir, 'airlock.db') })
   await prepareFirstStart(store, { keysDir: dir, clock: systemClock, node: 'here' })
-  const readiness = new Readiness({ isHeld: true })
+  const readiness = new Readiness({ isHeld: true, isAnswered: true })
   readiness.serve()
   const heartbeats = new Heartbeats({ store, clock: systemClock })
   const keyUses = new LatestTimes(store, setKeyUsed)
@@ -42,6 +50,7 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
     readiness,
     heartbeats,
     keyUses,
+    guardKeys: new GuardKeys({ store, clock: systemClock }),
     budgetDefaults: BUDGET,
     approvesVersions: false,
     ...here,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RecorderClient } from '@airlock/audit'
 import { createLog } from '@airlock/std'
+import { COMPILED } from '../../../../../test/support/compiled.ts'
 
 const MAIN = new URL('../../../../recorder/src/main.ts', import.meta.url).pathname
 
@@ -27,12 +28,12 @@ export class TestRecorder {
       stateDir: join(home, 'recorder'),
       publicDir: join(home, 'recorder-public'),
       sockets: [{ path: join(home, 'recorder.sock'), process: 'control-plane', uid }],
-      retention: { days: 30, maxBytes: 2 ** 30 },
+      retention: { days: 30, maxBytes: 2 ** 30, minAgeHours: 24 },
       drop: null,
       logLevel: 'silent',
       failpoint: null,
     }
-    const child = fork(MAIN, { env: { AIRLOCK_PROCESS: JSON.stringify(config) }, execArgv: [] })
+    const child = fork(MAIN, { env: { ...COMPILED, AIRLOCK_PROCESS: JSON.stringify(config) }, execArgv: [] })
     await once(child, 'message')
     return new TestRecorder(home, child)
   }

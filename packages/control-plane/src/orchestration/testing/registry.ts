@@ -10,11 +10,19 @@ import { createAsks } from '../asks.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
 import { Heartbeats } from '../heartbeats.ts'
 import { Readiness } from '../readiness.ts'
+import { GuardKeys } from '../../identity/guard-keys.ts'
 import { createWho, type Who } from '../who.ts'
 import { makeGuardian } from './guardian.ts'
 import { staged } from './staged.ts'
 
-const BUDGET = { sandboxes: 5, memoryBytes: 2 ** 31, cpus: 2, computeSecondsPerDay: 172_800, dollarsPerDay: 10 }
+const BUDGET = {
+  sandboxes: 5,
+  memoryBytes: 2 ** 31,
+  diskBytes: 2 ** 33,
+  cpus: 2,
+  computeSecondsPerDay: 172_800,
+  dollarsPerDay: 10,
+}
 
 /** There is nothing here to kill. */
 const notHere = async () => Promise.reject(new AirlockError('not_ready'))
@@ -31,6 +39,7 @@ export class TestRegistry {
   readonly who: Who
   readonly heartbeats: Heartbeats
   readonly keyUses: LatestTimes
+  readonly guardKeys: GuardKeys
   readonly records: NewRecord[] = []
   readonly ended: Ended[] = []
   now = 1_000_000
@@ -38,16 +47,18 @@ export class TestRegistry {
   private constructor(store: Store, options: RegistryOptions) {
     this.store = store
     const clock = { now: () => this.now }
-    const readiness = new Readiness({ isHeld: true })
+    const readiness = new Readiness({ isHeld: true, isAnswered: true })
     readiness.serve()
     this.heartbeats = new Heartbeats({ store, clock })
     this.keyUses = new LatestTimes(store, setKeyUsed)
+    this.guardKeys = new GuardKeys({ store, clock })
     const keep = (record: NewRecord) => void this.records.push(record)
     const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
     const times = { heartbeats: this.heartbeats, keyUses: this.keyUses, budgetDefaults: BUDGET }
     const node = { id: 'here', holder: 'here' }
     const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
-    const world = { store, clock, readiness, audit, ...here, ...times, ...options }
+    const { guardKeys } = this
+    const world = { store, clock, readiness, audit, guardKeys, ...here, ...times, ...options }
     this.who = createWho(world, {
       agentEnds: { endSandboxesOf: async (...end) => void this.ended.push(end) },
       grantEnds: { endHoldersOf: async () => {} },

@@ -36,6 +36,10 @@ export const ISOLATION: EffectiveIsolation = {
   uidRange: { first: 1, count: 1 },
   cgroup: 'v1',
   limits: [],
+  root: 'read-only',
+  unmasked: [],
+  mountFaults: [],
+  probe: { tried: 1, passed: [] },
 }
 
 /** A sample of which nothing could be told. */
@@ -95,7 +99,11 @@ export class ScriptedDataPlane {
   readonly cpuMs = new Map<string, number | null>()
   /** Whether it can pause sandboxes. */
   pause = true
-  machine = { memoryBytes: 2 ** 40, cpus: 100 }
+  machine = {
+    memoryBytes: 2 ** 40,
+    cpus: 100,
+    disk: { freeBytes: 2 ** 40, takenBytes: 0, reserveBytes: 2 ** 30 },
+  }
   readonly #scripts = new Map<string, Script>()
   readonly #waiting = new Set<() => void>()
   readonly #socket: string
@@ -109,15 +117,13 @@ export class ScriptedDataPlane {
   }
 
   health(): DataPlaneHealth {
-    const { memoryBytes, cpus } = this.machine
     return {
       node: 'here',
       backend: 'scripted',
       bootId: this.bootId,
       capacity: 50,
       pause: this.pause,
-      memoryBytes,
-      cpus,
+      ...this.machine,
     }
   }
 

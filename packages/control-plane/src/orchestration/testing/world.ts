@@ -26,16 +26,18 @@ import { EvidenceGate } from '../../admission/evidence-gate.ts'
 import { ApprovalNews } from '../../admission/approval-news.ts'
 import { openPermitDesk } from '../../admission/permits.ts'
 import { openSandboxTokenDesk } from '../../admission/sandbox-tokens.ts'
+import { GuardKeys } from '../../identity/guard-keys.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
-import { insertNodeIfAbsent } from '../../store/nodes.ts'
+import { beatNode, findNode, insertNodeIfAbsent } from '../../store/nodes.ts'
 import { openStore, type Store, type StorePlace } from '../../store/store.ts'
 import type { Context } from '../context.ts'
 import type { Caller } from '../core.ts'
 import { DataPlaneClient } from '../data-plane-client.ts'
 import { Heartbeats } from '../heartbeats.ts'
 import type { KillHook } from '../kill-hooks.ts'
+import { openKillSpill } from '../kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../lifecycle-parts.ts'
 import type { NodeIdentity } from '../node-identity.ts'
 import { Readiness } from '../readiness.ts'
@@ -60,7 +62,14 @@ class TestClock {
 }
 
 /** More than any test uses that is not about budgets. */
-const AMPLE = { sandboxes: 100, memoryBytes: 2 ** 40, cpus: 100, computeSecondsPerDay: 1e6, dollarsPerDay: 1 }
+const AMPLE = {
+  sandboxes: 100,
+  memoryBytes: 2 ** 40,
+  diskBytes: 2 ** 40,
+  cpus: 100,
+  computeSecondsPerDay: 1e6,
+  dollarsPerDay: 1,
+}
 
 interface WorldOptions {
   readonly capacity?: number
@@ -133,28 +142,14 @@ export class World {
     await this.#leave()
     const audit = this.#recorder.client(newId('spill'))
     const store = await openStore(this.place)
-    await store.query((db) => insertNodeIfAbsent(db, { ...this.node, url: '', beat: 0, seenAt: 0, auditKey: null }))
+    const aliveBefore = await this.#join(store)
     await prepareFirstStart(store, { keysDir: this.home, clock: this.clock, node: this.node.id })
     const permits = await openPermitDesk(this.home)
     await permits.publish(this.home, this.node.id)
     this.#audit = audit
-    const gate = new EvidenceGate({
-      require: async (record) => {
-        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
-        await audit.require(record)
-      },
-      requireWritten: async (record) => {
-        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
-        const written = await audit.requireWritten(record)
-        const durable = written.durable.then(() => this.syncing())
-        // As of the recorder's own client: who asks hears it.
-        durable.catch(() => undefined)
-        return { durable }
-      },
-      note: (record) => audit.note(record),
-      flush: (timeoutMs) => audit.flush(timeoutMs),
-    })
+    const gate = this.#gate(audit)
     const kills = new KillList()
+    const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
     const guard = makeGuardian(store, gate, kills)
     await guard.policies.refresh()
     this.#context = {
@@ -166,26 +161,29 @@ export class World {
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
       doors: this.doors,
-      readiness: new Readiness({ isHeld: true }),
+      readiness: new Readiness({ isHeld: true, isAnswered: true }),
       approvalNews: new ApprovalNews(),
       webhooks: { send: () => {}, stop: async () => {} },
       webhookPrivate: true,
       kills,
+      killSpill: openKillSpill(this.home, log),
       killHooks: this.killHooks,
       turns: new KeyedLock(),
       clock: this.clock,
-      log: createLog({ process: 'control-plane', level: 'silent', write: () => {} }),
+      aliveBefore,
+      log,
       failpoint: async (name) => this.at(name),
       capacity: this.capacity,
-      oversubscription: { memory: 1, cpus: 1 },
+      oversubscription: { memory: 1, disk: 1, cpus: 1 },
       budgetDefaults: this.budget,
       heartbeats: new Heartbeats({ store, clock: this.clock }),
       keyUses: new LatestTimes(store, setKeyUsed),
+      guardKeys: new GuardKeys({ store, clock: this.clock }),
       agentStaleMs: AGENT_STALE_MS,
       approvesVersions: false,
     }
     this.#lifecycle = createLifecycle(this.context)
-    await this.lifecycle.killswitch.reload()
+    await this.lifecycle.killswitch.restore()
     await this.lifecycle.reconciler.adopt()
     this.context.readiness.serve()
   }
@@ -202,6 +200,12 @@ export class World {
     await this.lifecycle.grantEnds.settled()
     await this.lifecycle.connections.look()
     await this.lifecycle.connections.settled()
+  }
+
+  /** A sign of life. */
+  async beat(): Promise<void> {
+    const times = { seenAt: this.store.now(this.clock), clockAt: this.clock.now() }
+    await this.store.query((db) => beatNode(db, this.node, times))
   }
 
   /** What the evidence says of a sandbox, oldest first; that it was connected when it was made is left out. */
@@ -225,6 +229,32 @@ export class World {
     rmSync(this.home, { recursive: true, force: true })
   }
 
+  /** Answers its last sign of life, as claiming the node does. */
+  async #join(store: Store): Promise<number> {
+    const fresh = { ...this.node, url: '', beat: 0, seenAt: 0, clockAt: 0, auditKey: null }
+    await store.query((db) => insertNodeIfAbsent(db, fresh))
+    return (await store.query((db) => findNode(db, this.node.id)))?.clockAt ?? 0
+  }
+
+  #gate(audit: RecorderClient): EvidenceGate {
+    return new EvidenceGate({
+      require: async (record) => {
+        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
+        await audit.require(record)
+      },
+      requireWritten: async (record) => {
+        if (this.refused.includes(`${record.point} ${record.status}`)) throw new AirlockError('evidence_unavailable')
+        const written = await audit.requireWritten(record)
+        const durable = written.durable.then(() => this.syncing())
+        // As of the recorder's own client: who asks hears it.
+        durable.catch(() => undefined)
+        return { durable }
+      },
+      note: (record, options) => audit.note(record, options),
+      flush: (timeoutMs) => audit.flush(timeoutMs),
+    })
+  }
+
   async #records(sandbox?: string): Promise<readonly AuditRecord[]> {
     // An end is noted once whoever waited for it has been answered.
     await setImmediate()
@@ -239,6 +269,7 @@ export class World {
     this.#lifecycle?.stepWatch.stop()
     this.#audit?.close()
     this.#context?.dataPlane.close()
+    this.#context?.killSpill.close()
     await this.#context?.store.close()
   }
 }

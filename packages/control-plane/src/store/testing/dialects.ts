@@ -31,7 +31,7 @@ export const DIALECTS: readonly TestDialect[] = [
   {
     name: 'PostgreSQL',
     options: requires('postgres'),
-    start: async () => new PostgresStores(await TestPostgres.start()),
+    start: async () => new PostgresStores(await TestPostgres.shared()),
   },
 ]
 
@@ -76,10 +76,12 @@ class SqliteStores implements TestStores {
   }
 }
 
-class PostgresStores implements TestStores {
-  readonly #postgres: TestPostgres
+type SharedPostgres = Awaited<ReturnType<typeof TestPostgres.shared>>
 
-  constructor(postgres: TestPostgres) {
+class PostgresStores implements TestStores {
+  readonly #postgres: SharedPostgres
+
+  constructor(postgres: SharedPostgres) {
     this.#postgres = postgres
   }
 
@@ -106,6 +108,6 @@ class PostgresStores implements TestStores {
   }
 
   async stop(): Promise<void> {
-    await this.#postgres.stop()
+    await this.#postgres.dropDatabases()
   }
 }

@@ -34,10 +34,25 @@ const NAMESPACES = ['user', 'pid', 'network', 'ipc', 'uts', 'mount'] as const
 const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP', 'CAP_KILL'] as const
 
 /** Facts about the host that a process list of a sandbox does not need. */
-const MASKED = ['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'kmsg', 'kpagecount', 'kpageflags', 'latency_stats']
+const MASKED = [
+  'acpi',
+  'cmdline',
+  'diskstats',
+  'fs',
+  'partitions',
+  'sys/kernel/random/boot_id',
+  'asound',
+  'interrupts',
+  'kcore',
+  'keys',
+  'kmsg',
+  'kpagecount',
+  'kpageflags',
+  'latency_stats',
+]
   .concat(['sched_debug', 'scsi', 'sysrq-trigger', 'timer_list', 'timer_stats', 'vmallocinfo', 'zoneinfo'])
   .map((name) => `/proc/${name}`)
-const READ_ONLY = ['bus', 'fs', 'irq', 'sys'].map((name) => `/proc/${name}`)
+const READ_ONLY = ['bus', 'irq', 'sys'].map((name) => `/proc/${name}`)
 
 /** The guest computes little: threads beyond one would only cost memory, and time whenever it changes its uid. */
 const GUEST_OPTIONS = '--v8-pool-size=1'
@@ -63,8 +78,19 @@ const MAX_TMP_INODES = 65_536
 /** The stdin of one step in each session. */
 const STEPS_BYTES = (BOUNDS.sessions + 1) * BOUNDS.stdinBytes
 
-/** The `config.json` of a sandbox, complete: nothing in it is left to a default of the runtime. */
-export function makeBundle(spec: BundleSpec): Readonly<Record<string, unknown>> {
+/** The `config.json` of a sandbox. What is read back from the kernel afterwards is spelled out. */
+export interface Bundle {
+  readonly [part: string]: unknown
+  readonly mounts: readonly BundleMount[]
+  readonly linux: {
+    readonly [part: string]: unknown
+    readonly maskedPaths: readonly string[]
+    readonly readonlyPaths: readonly string[]
+  }
+}
+
+/** Complete: nothing in it is left to a default of the runtime. */
+export function makeBundle(spec: BundleSpec): Bundle {
   const mapping = [{ containerID: 0, hostID: spec.uidRange.first, size: spec.uidRange.count }]
   return {
     ociVersion: '1.0.2',
@@ -110,14 +136,14 @@ function makeProcess(spec: BundleSpec): Readonly<Record<string, unknown>> {
   }
 }
 
-interface Mount {
+export interface BundleMount {
   readonly destination: string
   readonly type: string
   readonly source: string
   readonly options: readonly string[]
 }
 
-function makeMounts(spec: BundleSpec): readonly Mount[] {
+function makeMounts(spec: BundleSpec): readonly BundleMount[] {
   // Memory file systems are memory: together they stay well below the limit, so that filling them is ENOSPC, not OOM.
   const tmpBytes = Math.floor(spec.limits.memoryBytes / 4)
   const tmpInodes = Math.min(MAX_TMP_INODES, spec.limits.inodes)
@@ -142,11 +168,7 @@ function makeMounts(spec: BundleSpec): readonly Mount[] {
       readOnly({ source: stagedDoor(name), destination: `${INSIDE.doors}/${name}` }, ['noexec']),
     ),
     ...spec.groupBinds.map((bind) => writable(bind, ['noexec'])),
-    // Each by itself: a runtime may bind the directory without what is mounted in it.
     readOnly({ source: STAGED.program, destination: INSIDE.program }),
-    readOnly({ source: `${STAGED.program}/bin/node`, destination: INSIDE.node }),
-    readOnly({ source: `${STAGED.program}/guest.cjs`, destination: INSIDE.guest }),
-    readOnly({ source: `${STAGED.program}/kernels`, destination: INSIDE.kernels }),
     writable({ source: `${STAGED.disk}/${DISK_DIRS.workspace}`, destination: INSIDE.workspace }),
     writable({ source: `${STAGED.disk}/${DISK_DIRS.home}`, destination: INSIDE.home }),
     // Last, for they may be in any of the places above.
@@ -154,14 +176,14 @@ function makeMounts(spec: BundleSpec): readonly Mount[] {
   ]
 }
 
-function tmpfs(destination: string, options: readonly string[]): Mount {
+function tmpfs(destination: string, options: readonly string[]): BundleMount {
   return { destination, type: 'tmpfs', source: 'tmpfs', options }
 }
 
-function readOnly({ source, destination }: Bind, more: readonly string[] = []): Mount {
+function readOnly({ source, destination }: Bind, more: readonly string[] = []): BundleMount {
   return { destination, type: 'bind', source, options: ['rbind', 'rprivate', 'ro', 'nosuid', 'nodev', ...more] }
 }
 
-function writable({ source, destination }: Bind, more: readonly string[] = []): Mount {
+function writable({ source, destination }: Bind, more: readonly string[] = []): BundleMount {
   return { destination, type: 'bind', source, options: ['rbind', 'rprivate', 'rw', 'nosuid', 'nodev', ...more] }
 }

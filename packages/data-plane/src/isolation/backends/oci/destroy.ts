@@ -45,40 +45,40 @@ export async function destroySandbox(target: Destruction): Promise<void> {
  * Repeated until the groups could be removed, which the kernel allows only when they are empty.
  */
 async function killAll(groups: Groups, id: string): Promise<void> {
-  const until = Date.now() + LIMIT_MS
+  const until = performance.now() + LIMIT_MS
   for (let patienceMs = PATIENCE_MS; ; patienceMs = Math.min(patienceMs * 2, MAX_PATIENCE_MS)) {
     await freezeAll(groups, id)
     groups.refuseForks(id)
     groups.kill(id)
     groups.thaw(id)
     if (await isRemoved(groups, id, patienceMs)) return
-    if (Date.now() > until) break
+    if (performance.now() > until) break
   }
   throw new AirlockError('internal', `Processes of ${id} would not die: ${groups.pids(id).join(', ')}.`)
 }
 
 /** Dead but not yet gone needs no second freeze. */
 async function isRemoved(groups: Groups, id: string, withinMs: number): Promise<boolean> {
-  for (const until = Date.now() + withinMs; ; await sleep(1)) {
+  for (const until = performance.now() + withinMs; ; await sleep(1)) {
     if (groups.remove(id)) return true
-    if (Date.now() > until) return false
+    if (performance.now() > until) return false
   }
 }
 
 /** Bounded: a process in the kernel may take its time, and the kill does not depend on it. */
 async function freezeAll(groups: Groups, id: string): Promise<void> {
-  const until = Date.now() + FREEZE_LIMIT_MS
+  const until = performance.now() + FREEZE_LIMIT_MS
   groups.freeze(id)
-  while (!groups.isFrozen(id) && groups.pids(id).length > 0 && Date.now() < until) await sleep(1)
+  while (!groups.isFrozen(id) && groups.pids(id).length > 0 && performance.now() < until) await sleep(1)
 }
 
 /** The mounts of a sandbox are only in its own namespace, which dies with its last process; the loop device follows. */
 async function loopDeviceGone(disk: string): Promise<void> {
-  const until = Date.now() + LIMIT_MS
+  const until = performance.now() + LIMIT_MS
   for (;;) {
     const device = loopDeviceOf(disk)
     if (device === undefined) return
-    if (Date.now() > until) throw new AirlockError('internal', `The device ${device} still holds ${disk}.`)
+    if (performance.now() > until) throw new AirlockError('internal', `The device ${device} still holds ${disk}.`)
     await sleep(1)
   }
 }

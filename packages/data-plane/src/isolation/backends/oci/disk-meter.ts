@@ -141,7 +141,7 @@ function findPlaces(
 ): { readonly disk: string | undefined; readonly places: readonly number[] } {
   const ours = new Set(mountsOf('self').map(({ device }) => device))
   for (const pid of pids) {
-    const mounts = mountsOf(pid).filter(({ device, isWritable }) => isWritable && !ours.has(device))
+    const mounts = mountsOf(pid).filter(({ device, flags }) => flags.has('rw') && !ours.has(device))
     const disk = mounts.find(({ device, type }) => type === 'ext4' && isDiskOf(device, paths.disk))
     if (!disk) continue
     const memory = mounts.filter(({ type }) => type === 'tmpfs')

@@ -1,8 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { findTool, runTool } from './run-tool.ts'
 
-const EXTENTS = fileURLToPath(new URL('./extents.py', import.meta.url))
 /** A fresh file system is far smaller. */
 const MAX_BYTES = 8 * 1024 * 1024
 
@@ -12,11 +10,11 @@ export interface DiskTemplate {
   readonly pieces: readonly { readonly at: number; readonly data: Buffer }[]
 }
 
-/** Undefined when it cannot be read: then there is no shortcut, and nothing is lost. */
-export async function readTemplate(path: string): Promise<DiskTemplate | undefined> {
+/** `extentsProgram` says where a file has data. Undefined when it cannot be read: then there is no shortcut, and nothing is lost. */
+export async function readTemplate(path: string, extentsProgram: string): Promise<DiskTemplate | undefined> {
   const python = findTool('python3')
   if (python === undefined) return undefined
-  const { exitCode, stdout } = await runTool(python, ['-I', '-S', EXTENTS, path])
+  const { exitCode, stdout } = await runTool(python, ['-I', '-S', extentsProgram, path])
   const extents = stdout.split('\n').filter(Boolean).map(parseExtent)
   if (exitCode !== 0 || extents.reduce((sum, { length }) => sum + length, 0) > MAX_BYTES) return undefined
   const file = await open(path, 'r')

@@ -23,12 +23,13 @@ const MAX_TEMPLATES = 16
  */
 export class Disks {
   readonly #templates = new Map<string, DiskTemplate | 'unknown'>()
-  readonly #mkfs: string
+  readonly #tools: { readonly mkfs: string; readonly extents: string }
   /** What is on every new disk. */
   readonly #tree: string
 
-  constructor(mkfs: string, stateDir: string) {
-    this.#mkfs = mkfs
+  /** `extents`: the program that says where a file has data. */
+  constructor(tools: { readonly mkfs: string; readonly extents: string }, stateDir: string) {
+    this.#tools = tools
     this.#tree = join(stateDir, 'images', 'disk')
     for (const dir of [this.#tree, ...Object.values(DISK_DIRS).map((name) => join(this.#tree, name))]) {
       mkdirSync(dir, { recursive: true })
@@ -50,7 +51,7 @@ export class Disks {
     const [oldest] = this.#templates.keys()
     if (this.#templates.size >= MAX_TEMPLATES && oldest !== undefined) this.#templates.delete(oldest)
     this.#templates.set(key, 'unknown')
-    const template = await readTemplate(path)
+    const template = await readTemplate(path, this.#tools.extents)
     if (template) this.#templates.set(key, template)
   }
 
@@ -65,7 +66,7 @@ export class Disks {
     // No journal: a disk does not outlive a crash of the host. The file is zero, so nothing needs to be wiped.
     const format = ['-q', '-F', '-b', String(BLOCK), '-m', '0', '-N', String(inodes)]
     const features = ['-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1,nodiscard,root_owner=0:0']
-    const result = await runTool(this.#mkfs, [...format, ...features, '-d', this.#tree, path], 60_000)
+    const result = await runTool(this.#tools.mkfs, [...format, ...features, '-d', this.#tree, path], 60_000)
     if (result.exitCode !== 0)
       throw new AirlockError('start_failed', 'The disk of the sandbox could not be made.', { cause: result.stderr })
   }

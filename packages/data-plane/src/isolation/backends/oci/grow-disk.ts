@@ -1,6 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { readFileSync } from 'node:fs'
 import { stat, truncate } from 'node:fs/promises'
+import type { Allocation } from './allocate.ts'
 import { loopDeviceOf } from './destroy.ts'
 import { OWN_INODES, wholeBlocks } from './disk.ts'
 import { STAGE } from './paths.ts'
@@ -21,7 +22,7 @@ stat -f -c %c "$2"`
  * Makes the disk of a living sandbox larger, and answers how many inodes it has then: they come with the size. Done again after
  * it was broken off, it goes on.
  */
-export async function growDisk(disk: string, bytes: number): Promise<number> {
+export async function growDisk(disk: string, bytes: number, allocation: Allocation): Promise<number> {
   const device = loopDeviceOf(disk)
   if (!canGrowDisks())
     throw new AirlockError('limit_fixed', `diskBytes: this host cannot make a disk larger that is in use.`, {
@@ -29,6 +30,7 @@ export async function growDisk(disk: string, bytes: number): Promise<number> {
     })
   const [losetup, unshare] = [requireTool('losetup', 'mount'), requireTool('unshare', 'util-linux')]
   if (device === undefined) throw new AirlockError('sandbox_ended', 'The disk of the sandbox is not mounted any more.')
+  await allocation.allocate(disk, wholeBlocks(bytes))
   const { size } = await stat(disk)
   if (size < wholeBlocks(bytes)) await truncate(disk, wholeBlocks(bytes))
   await run(losetup, ['--set-capacity', `/dev/${device}`])

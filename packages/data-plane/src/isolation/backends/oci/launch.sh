@@ -22,6 +22,9 @@ fi
 shift
 
 write_all "$dir/launch/settle"
+while read -r point; do
+  mount --options remount,bind,ro,nosuid,nodev "$point"
+done <"$dir/launch/closed"
 mount --all --fstab "$dir/launch/fstab"
 if [ -e "$dir/launch/grants" ]; then
   python3 -I -S "${0%/*}/grants/grants.py" mount <"$dir/launch/grants" >"$dir/launch/refused"

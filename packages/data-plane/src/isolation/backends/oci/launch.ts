@@ -1,10 +1,10 @@
 import { AirlockError } from '@airlock/contract'
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { SandboxSpec } from '../../backend.ts'
+import type { Bundle } from './bundle.ts'
 import { DISK_DIRS } from './disk.ts'
 import { REFUSED_EXIT } from './grants/grants.ts'
 import type { GroupEntry } from './groups/groups.ts'
@@ -16,13 +16,17 @@ export interface Launch {
   readonly id: string
   readonly paths: SandboxPaths
   readonly runtime: Runtime
-  readonly bundle: Readonly<Record<string, unknown>>
+  /** The launcher itself. */
+  readonly script: string
+  readonly bundle: Bundle
   readonly groups: GroupEntry
   /** Host uid and gid of the user inside. */
   readonly user: number
   readonly sources: LaunchSources
   /** Directories that the root lacks and that the runtime needs to mount on. */
   readonly points: readonly string[]
+  /** Mounts of the host that are seen inside with the directory they are in: in the launcher's own view they become read-only. */
+  readonly closed: readonly string[]
   /** For the program that brings what was granted to the stage. Undefined when nothing was. */
   readonly grants: string | undefined
 }
@@ -32,19 +36,15 @@ export interface LaunchSources {
   readonly root: readonly string[]
   readonly overlays: Readonly<Record<string, readonly string[]>>
   readonly program: string
-  readonly node: string
-  readonly guest: string
-  /** The directory of the drivers of interpreters. */
-  readonly kernels: string
   readonly controlDir: string
   readonly doors: SandboxSpec['doors']
   /** A mount that the runtime must not see, on hosts where it would refuse to work. */
   readonly hidden: string | undefined
 }
 
-const SCRIPT = fileURLToPath(new URL('./launch.sh', import.meta.url))
 const LOG_TAIL = 2000
-const DISK_OPTIONS = 'loop,nosuid,nodev,noatime,noinit_itable,X-mount.mkdir'
+/** No barriers: a disk does not outlive the host, so to sync is to hand over to the host, and need not wait for its device. */
+const DISK_OPTIONS = 'loop,nosuid,nodev,noatime,noinit_itable,nobarrier,X-mount.mkdir'
 
 /** Writes what the launcher and the runtime read. */
 export async function writeLaunch(launch: Launch): Promise<void> {
@@ -64,6 +64,7 @@ export async function writeLaunch(launch: Launch): Promise<void> {
     writeFile(join(dir, 'settle'), lines(groups.settle)),
     writeFile(join(dir, 'fstab'), lines(makeFstab(launch))),
     writeFile(join(dir, 'owned'), lines([[`${user}:${user}`, ...owned]])),
+    writeFile(join(dir, 'closed'), lines(launch.closed.map((point) => [point]))),
     ...(launch.grants === undefined ? [] : [writeFile(join(dir, 'grants'), launch.grants)]),
     writeFile(join(paths.bundle, 'config.json'), JSON.stringify(launch.bundle)),
   ])
@@ -77,7 +78,7 @@ export async function runLaunch(launch: Launch, signal: AbortSignal): Promise<vo
   const { paths } = launch
   signal.throwIfAborted()
   const log = openSync(paths.launchLog, 'a', 0o600)
-  const child = spawn('/bin/sh', [SCRIPT, paths.dir, launch.runtime.path, ...runtimeArgs(launch)], {
+  const child = spawn('/bin/sh', [launch.script, paths.dir, launch.runtime.path, ...runtimeArgs(launch)], {
     stdio: ['ignore', log, log],
     env: HOST_ENV,
     detached: true,
@@ -134,7 +135,6 @@ function pointsOf(paths: SandboxPaths): string {
 
 function makeFstab({ paths, sources, points }: Launch): readonly (readonly string[])[] {
   const bind = (source: string, target: string): StageMount => ({ source, target, options: 'bind,X-mount.mkdir' })
-  const bindOver = (source: string, target: string): StageMount => ({ source, target, options: 'bind,ro' })
   const { hidden } = sources
   const mounts: readonly StageMount[] = [
     { source: 'tmpfs', target: STAGE, options: 'mode=711,size=65536,nr_inodes=256', type: 'tmpfs' },
@@ -148,10 +148,6 @@ function makeFstab({ paths, sources, points }: Launch): readonly (readonly strin
     bind(sources.controlDir, STAGED.control),
     ...sources.doors.map(({ name, source }) => bind(source, stagedDoor(name))),
     bind(sources.program, STAGED.program),
-    bindOver(sources.node, `${STAGED.program}/bin/node`),
-    bindOver(sources.guest, `${STAGED.program}/guest.cjs`),
-    // A guest without drivers has no sessions, and is a guest all the same.
-    ...(existsSync(sources.kernels) ? [bindOver(sources.kernels, `${STAGED.program}/kernels`)] : []),
   ]
   return mounts.map(({ source, target, options, type = 'none' }) => [
     escape(source),

@@ -1,6 +1,8 @@
 import { AirlockError, DEFAULTS, type Limits } from '@airlock/contract'
+import type { Log } from '@airlock/std'
 import type { LimitChange } from '../../backend.ts'
 import { stat } from 'node:fs/promises'
+import type { Allocation } from './allocate.ts'
 import { wholeBlocks } from './disk.ts'
 import { growDisk } from './grow-disk.ts'
 import { type GroupLimits, type Groups, GUEST_LIMITS } from './groups/groups.ts'
@@ -42,6 +44,7 @@ interface Living {
   readonly groups: Groups
   readonly isWhole: boolean
   readonly maxOpenFiles: number
+  readonly allocation: Allocation
   /** Stops it, and answers how to let it go on: nothing, where it stood still before. */
   readonly hold: () => Promise<() => void>
 }
@@ -59,7 +62,7 @@ export async function changeLimits(living: Living, { from, to }: LimitChange): P
   }
   if (to.diskBytes === from.diskBytes) return to
   try {
-    return await withDisk(living.disk, to, to.diskBytes)
+    return await withDisk(living, to, to.diskBytes)
   } catch (error) {
     await groups.change(id, groupLimits(from, isWhole))
     throw error
@@ -67,13 +70,25 @@ export async function changeLimits(living: Living, { from, to }: LimitChange): P
 }
 
 /** The file of a disk grows first, so it tells whether anything was begun. */
-export async function settleLimits(disk: string, limits: Limits): Promise<Limits> {
-  const { size } = await stat(disk)
-  return size > wholeBlocks(limits.diskBytes) ? withDisk(disk, limits, size) : limits
+export async function settleLimits(
+  of: Pick<Living, 'id' | 'disk' | 'allocation'> & { readonly log: Log },
+  limits: Limits,
+): Promise<Limits> {
+  const { size } = await stat(of.disk)
+  if (size > wholeBlocks(limits.diskBytes)) return withDisk(of, limits, size)
+  // A disk from before, when blocks were not set aside, lives on as it is where there is no room for them now.
+  await of.allocation
+    .allocate(of.disk, size)
+    .catch((error: unknown) => of.log.warn('the disk of a sandbox stays sparse', { sandbox: of.id, error }))
+  return limits
 }
 
-async function withDisk(disk: string, limits: Limits, diskBytes: number): Promise<Limits> {
-  const inodes = await growDisk(disk, diskBytes)
+async function withDisk(
+  { disk, allocation }: Pick<Living, 'disk' | 'allocation'>,
+  limits: Limits,
+  diskBytes: number,
+): Promise<Limits> {
+  const inodes = await growDisk(disk, diskBytes, allocation)
   return { ...limits, diskBytes, inodes: Math.min(DEFAULTS.inodes.max, Math.max(limits.inodes, inodes)) }
 }
 

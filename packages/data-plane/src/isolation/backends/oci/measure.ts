@@ -1,6 +1,8 @@
 import type { EffectiveIsolation } from '@airlock/contract'
 import { readFileSync, readlinkSync } from 'node:fs'
+import { mountsOf } from './mounts.ts'
 import type { RuntimeKind } from './runtime.ts'
+import { compareFiles, type AskedFiles, type FileWall } from './wall-of-files.ts'
 
 /** The namespaces of a sandbox, and what the kernel calls them in /proc. */
 const NAMESPACES = {
@@ -16,13 +18,14 @@ const NAMESPACES = {
 export type Measured = Pick<
   EffectiveIsolation,
   'namespaces' | 'network' | 'seccomp' | 'noNewPrivileges' | 'capabilities' | 'uidRange'
->
+> &
+  FileWall
 
 /**
  * What the kernel says of the first process of a sandbox, whatever the runtime was told. Of gVisor that is its kernel, which
  * never starts another program: what it holds counts, not what one could gain.
  */
-export function measureIsolation(pid: number, kind: RuntimeKind): Measured {
+export function measureIsolation(pid: number, kind: RuntimeKind, asked: AskedFiles): Measured {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'mu').exec(status)?.[1]
   const own = (file: string) => readlinkSync(`/proc/${pid}/ns/${file}`) !== readlinkSync(`/proc/self/ns/${file}`)
@@ -34,6 +37,7 @@ export function measureIsolation(pid: number, kind: RuntimeKind): Measured {
     noNewPrivileges: field('NoNewPrivs') === '1',
     capabilities: capabilitiesOf(BigInt(`0x${field(kind === 'runsc' ? 'CapPrm' : 'CapBnd') ?? 'ffffffffffffffff'}`)),
     uidRange: { first: first ?? 0, count: count ?? 0 },
+    ...compareFiles(mountsOf(pid), asked, kind),
   }
 }
 

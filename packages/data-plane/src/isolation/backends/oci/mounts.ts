@@ -9,7 +9,8 @@ export interface Mount {
   /** Seen from the root of who was asked about. */
   readonly mountPoint: string
   readonly type: string
-  readonly isWritable: boolean
+  /** `ro`, `nosuid` and the like, of this mount and not of its file system. */
+  readonly flags: ReadonlySet<string>
 }
 
 /** What a process has mounted; nothing when it is gone. */
@@ -30,6 +31,16 @@ export function parseMounts(mountinfo: string): readonly Mount[] {
       const [before = '', after = ''] = line.split(' - ')
       const [, , device = '', , mountPoint = '', options = ''] = before.split(' ')
       const [type = ''] = after.split(' ')
-      return { device, mountPoint: unescapeOctal(mountPoint), type, isWritable: options.split(',').includes('rw') }
+      return { device, mountPoint: unescapeOctal(mountPoint), type, flags: new Set(options.split(',')) }
     })
 }
+
+/** Mounts of the host that come along with what is bound, and that a sandbox may see only with all of these flags. */
+export function exposedBelow(mounts: readonly Mount[], sources: readonly string[]): readonly string[] {
+  const isBelow = (path: string) => sources.some((source) => path.startsWith(`${source}/`))
+  return mounts
+    .filter(({ mountPoint, flags }) => isBelow(mountPoint) && !CLOSED.every((flag) => flags.has(flag)))
+    .map(({ mountPoint }) => mountPoint)
+}
+
+const CLOSED = ['ro', 'nosuid', 'nodev'] as const

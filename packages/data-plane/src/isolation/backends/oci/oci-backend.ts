@@ -10,7 +10,8 @@ import {
 } from '@airlock/contract'
 import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { deadline, waitFor, type Log } from '@airlock/std'
-import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -26,26 +27,30 @@ import {
   type StartedSandbox,
   type Strain,
 } from '../../backend.ts'
+import { HostDisk } from '../../host-disk.ts'
+import { Allocation, takenBy } from './allocate.ts'
 import { makeBoot } from './boot.ts'
-import { initArgs, makeBundle, USER } from './bundle.ts'
+import { initArgs, makeBundle, USER, type Bundle } from './bundle.ts'
+import { CompiledFilter } from './compiled-filter.ts'
 import { destroySandbox } from './destroy.ts'
-import { Disks } from './disk.ts'
+import { Disks, wholeBlocks } from './disk.ts'
 import { canGrowDisks } from './grow-disk.ts'
 import { findGroups } from './groups/find-groups.ts'
 import { grantBinds, OciHostPaths } from './grants/grants.ts'
 import type { GroupEntry, Groups } from './groups/groups.ts'
 import type { Image } from './images/image.ts'
 import { ImageStore } from './images/image-store.ts'
-import { makeProgram, type Program } from './images/program.ts'
+import { makeProgram, removeOldPrograms, type Program } from './images/program.ts'
 import { runLaunch, writeLaunch, type Launch } from './launch.ts'
 import { assertOpenFiles, changeLimits, groupLimits, settleLimits } from './limits.ts'
 import { isInit, isSentry, measureIsolation } from './measure.ts'
 import { Meters } from './meters.ts'
+import { exposedBelow, mountsOf } from './mounts.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
+import { throwUnlessCapable } from './preconditions.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
-import { throwOnMissingCapabilities } from './rights.ts'
 import { requireTool } from './run-tool.ts'
-import { findRuntime, findStrictRuntime, nameOf, type Runtime } from './runtime.ts'
+import { findRuntime, findStrictRuntime, identityOf, nameOf, type Runtime } from './runtime.ts'
 import { compileSeccomp, readSeccompProfile, forGvisor, type OciSeccomp } from './seccomp.ts'
 import { tryIdMappedMount } from './tries.ts'
 import { UidRanges, type UidRange } from './uid-ranges.ts'
@@ -61,6 +66,10 @@ export interface OciOptions extends Places {
   readonly guestBundle: string
   /** Host path of the Node that runs it. */
   readonly node: string
+  /** What stays free on the disk of the host; null is a share of it. */
+  readonly diskReserveBytes?: number | null
+  /** Whether the blocks of disks are set aside when they are made. */
+  readonly disks?: 'whole' | 'sparse'
   readonly log: Log
   readonly failpoint: Failpoint
 }
@@ -74,23 +83,24 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
   if (!existsSync(options.guestBundle))
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
   const guest = realpathSync(options.guestBundle)
-  const program = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
-  throwUnlessReadable(program.node, 0o005)
-  throwUnlessReadable(program.guest, 0o004)
+  const sources = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
+  const ours = await makeProgram(options.stateDir, sources)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
   mkdirSync(STAGE, { recursive: true, mode: 0o711 })
   const profile = readSeccompProfile()
+  const hostDisk = new HostDisk({ dir: options.stateDir, reserveBytes: options.diskReserveBytes ?? null })
   return new OciBackend(options, {
     tiers: {
       standard: { runtime, seccomp: compileSeccomp(profile) },
       ...(gvisor ? { strict: { runtime: gvisor, seccomp: compileSeccomp(forGvisor(profile)) } } : {}),
     },
-    program,
     groups: findGroups(options.stateDir, options.cgroup),
     uidRanges: new UidRanges(),
-    images: new ImageStore(options),
-    ours: await makeProgram(options.stateDir, program.node),
-    disks: new Disks(requireTool('mkfs.ext4', 'e2fsprogs'), options.stateDir),
+    images: new ImageStore({ ...options, hostDisk, tools: ours.tools }),
+    ours,
+    disks: new Disks({ mkfs: requireTool('mkfs.ext4', 'e2fsprogs'), extents: ours.tools.extents }, options.stateDir),
+    hostDisk,
+    allocation: new Allocation({ hostDisk, log: options.log, mode: options.disks ?? 'whole' }),
     maxOpenFiles: Math.min(DEFAULTS.openFiles.max, maxOpenFiles()),
     mapsOwners: (await tryIdMappedMount()).works,
   })
@@ -112,12 +122,13 @@ const TURN_MS = 1
 
 interface Parts {
   readonly tiers: { readonly standard: Tier; readonly strict?: Tier }
-  readonly program: { readonly node: string; readonly guest: string; readonly kernels: string }
   readonly groups: Groups
   readonly uidRanges: UidRanges
   readonly images: ImageStore
   readonly ours: Program
   readonly disks: Disks
+  readonly hostDisk: HostDisk
+  readonly allocation: Allocation
   readonly maxOpenFiles: number
   readonly mapsOwners: boolean
 }
@@ -143,15 +154,17 @@ export class OciBackend implements IsolationBackend {
   readonly capabilities: Capabilities
   readonly images: ImageStore
   readonly hostPaths: OciHostPaths
+  readonly hostDisk: HostDisk
   readonly #options: OciOptions
   readonly #parts: Parts
-  /** What crun made of our profile for the first sandbox, in base64. */
-  #compiledSeccomp: string | undefined
+  readonly #compiledFilter = new CompiledFilter()
   /** It was measured once, and every sandbox is looked at twice a second. */
   readonly #isolations = new Map<string, EffectiveIsolation>()
   readonly #meters: Meters
   /** Being destroyed: nobody opens anything of them. */
   readonly #ending = new Set<string>()
+  /** Failpoints pass them by. */
+  readonly #throwAways = new Set<string>()
   readonly #starting = new Map<string, { readonly ended: Promise<unknown>; readonly abort: AbortController }>()
 
   constructor(options: OciOptions, parts: Parts) {
@@ -159,8 +172,9 @@ export class OciBackend implements IsolationBackend {
     this.#parts = parts
     this.runtime = nameOf(parts.tiers.standard.runtime)
     this.images = parts.images
+    this.hostDisk = parts.hostDisk
     this.#meters = new Meters({ groups: parts.groups, pathsOf: (id) => pathsOf(options, id) })
-    this.hostPaths = new OciHostPaths(options)
+    this.hostPaths = new OciHostPaths(options, parts.ours.tools.grants)
     this.capabilities = {
       tiers: parts.tiers.strict ? ['standard', 'strict'] : ['standard'],
       network: 'none',
@@ -174,6 +188,13 @@ export class OciBackend implements IsolationBackend {
     }
   }
 
+  wallOf(name: SandboxSpec['tier'], image: string): string {
+    const { runtime, seccomp } = this.#tierOf({ tier: name, mounts: [] })
+    const { name: ours } = this.#parts.ours
+    const parts = [identityOf(runtime), runtime.args, seccomp, this.images.find(image).name, ours]
+    return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+  }
+
   async start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
     const tier = this.#tierOf(spec)
     assertOpenFiles(spec.limits, this.#parts.maxOpenFiles)
@@ -182,6 +203,7 @@ export class OciBackend implements IsolationBackend {
     // Checked before anything is made, for a start that fails destroys whatever bears its id.
     if (this.#starting.has(spec.id) || existsSync(paths.disk) || this.#parts.groups.ids().includes(spec.id))
       throw new AirlockError('internal', `${spec.id} was started before.`)
+    if (spec.isThrowAway) this.#throwAways.add(spec.id)
     const abort = new AbortController()
     const until = deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal]))
     const started = this.#startOrDestroy({ spec, tier, image, paths }, until)
@@ -203,17 +225,18 @@ export class OciBackend implements IsolationBackend {
   }
 
   async changeLimits(id: string, change: LimitChange): Promise<Limits> {
-    const { groups, tiers, maxOpenFiles: most } = this.#parts
-    const isWhole = tiers[change.tier]?.runtime.kind === 'runsc'
+    const isWhole = this.#parts.tiers[change.tier]?.runtime.kind === 'runsc'
     const { disk } = pathsOf(this.#options, id)
-    return await changeLimits(
-      { id, disk, groups, isWhole, maxOpenFiles: most, hold: async () => this.#hold(id) },
-      change,
-    )
+    return await changeLimits({ ...this.#parts, id, disk, isWhole, hold: async () => this.#hold(id) }, change)
   }
 
   async settleLimits(id: string, limits: Limits): Promise<Limits> {
-    return await settleLimits(pathsOf(this.#options, id).disk, limits)
+    const { disk } = pathsOf(this.#options, id)
+    return await settleLimits({ ...this.#parts, ...this.#options, id, disk }, limits)
+  }
+
+  async takenBytes(): Promise<number> {
+    return await takenBy(this.#options)
   }
 
   async freeze(id: string): Promise<void> {
@@ -280,6 +303,8 @@ export class OciBackend implements IsolationBackend {
     const directories = await readdir(sandboxesDir(this.#options))
     const found = new Set([...directories, ...this.#parts.groups.ids()])
     const orphans = [...found].filter((id) => isSandboxName(id) && !keep.has(id) && !this.#starting.has(id))
+    // Sandboxes of an earlier life stand on what that was started from.
+    removeOldPrograms(this.#options.stateDir, this.#parts.ours, sandboxesDir(this.#options))
     // One that will not die must not protect the others.
     const ends = await Promise.allSettled(orphans.map(async (id) => await this.stop(id)))
     return orphans.filter((sandbox, at) => {
@@ -320,8 +345,8 @@ export class OciBackend implements IsolationBackend {
 
   async #start(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
     const { spec, paths } = start
-    const { uidRanges, disks } = this.#parts
-    const { failpoint } = this.#options
+    const { uidRanges, disks, allocation } = this.#parts
+    const failpoint = this.#failpointOf(spec.id)
     await mkdir(paths.dir, { recursive: true, mode: 0o700 })
     const uidRange = uidRanges.claim(paths.dir)
     const entry = this.#makeGroups(start, uidRange)
@@ -333,14 +358,19 @@ export class OciBackend implements IsolationBackend {
     await Promise.all([chown(spec.controlDir, uidRange.first, uidRange.first), chmod(spec.controlDir, 0o700)])
     const boot = this.#boot(start)
     const launch = this.#launch(start, { uidRange, boot, groups: entry })
-    await writeLaunch(launch)
+    await Promise.all([writeLaunch(launch), allocation.allocate(paths.disk, wholeBlocks(spec.limits.diskBytes))])
     await runLaunch(launch, signal)
     await failpoint('create.launched')
-    await writeFile(paths.isolation, JSON.stringify(await this.#measure(start, initArgs(boot), signal)))
-    if (launch.runtime.kind === 'crun') this.#compiledSeccomp ??= await readCompiledSeccomp(paths, spec.id)
+    const isolation = await this.#measure(start, { init: initArgs(boot), bundle: launch.bundle }, signal)
+    await writeFile(paths.isolation, JSON.stringify(isolation))
+    await this.#compiledFilter.keep(launch.runtime, paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
     return running
+  }
+
+  #failpointOf(id: string): Failpoint {
+    return this.#throwAways.has(id) ? async () => {} : this.#options.failpoint
   }
 
   /** Fails closed: a limit that the kernel does not take is not one. */
@@ -366,7 +396,7 @@ export class OciBackend implements IsolationBackend {
     { spec, paths, image, tier }: Start,
     made: { readonly uidRange: UidRange; readonly boot: GuestBoot; readonly groups: GroupEntry },
   ): Launch {
-    const { groups, ours, program } = this.#parts
+    const { groups, ours } = this.#parts
     const { runtime, seccomp } = tier
     const isWhole = runtime.kind === 'runsc'
     const inside = groups.inside(spec.id)
@@ -376,17 +406,22 @@ export class OciBackend implements IsolationBackend {
       id: spec.id,
       paths,
       runtime,
+      script: ours.tools.launch,
       groups: made.groups,
       user,
       // gVisor mounts on the root itself what is bound, and knows of the memory file systems between only later.
       points: isWhole ? [INSIDE.controlDir, ...spec.doors.map(({ name }) => `${INSIDE.doors}/${name}`)] : [],
+      closed: exposedBelow(
+        mountsOf('self'),
+        image.binds.map(({ source }) => source),
+      ),
       grants: spec.mounts.length === 0 ? undefined : this.hostPaths.request(spec.mounts, user),
       bundle: makeBundle({
         boot: made.boot,
         limits: spec.limits,
         uidRange: made.uidRange,
         seccomp,
-        compiledSeccomp: runtime.kind === 'crun' ? this.#compiledSeccomp : undefined,
+        compiledSeccomp: this.#compiledFilter.of(runtime),
         imageBinds: image.binds,
         groupBinds: isWhole ? [] : inside.binds,
         grants: grantBinds(spec.mounts),
@@ -395,7 +430,6 @@ export class OciBackend implements IsolationBackend {
         maxOpenFiles: this.#parts.maxOpenFiles,
       }),
       sources: {
-        ...program,
         root: image.root,
         overlays: image.overlays,
         program: ours.dir,
@@ -407,7 +441,7 @@ export class OciBackend implements IsolationBackend {
   }
 
   /** Fails closed: what this backend does not do is refused, never done differently. */
-  #tierOf(spec: SandboxSpec): Tier {
+  #tierOf(spec: Pick<SandboxSpec, 'tier' | 'mounts'>): Tier {
     const tier = this.#parts.tiers[spec.tier]
     if (tier?.runtime.kind === 'runsc' && spec.mounts.some(({ mode }) => mode === 'rw'))
       throw new AirlockError(
@@ -426,26 +460,28 @@ export class OciBackend implements IsolationBackend {
   /** A runtime answers before its child has become ours, and the filter comes last: only then is there a wall to measure. */
   async #measure(
     { spec, tier, paths }: Start,
-    init: readonly string[],
+    { init, bundle }: { readonly init: readonly string[]; readonly bundle: Bundle },
     signal: AbortSignal,
   ): Promise<EffectiveIsolation> {
     const pid = readPidFile(paths.pidFile)
     if (pid === undefined) throw new AirlockError('start_failed', 'The runtime did not say which process it started.')
     const isUp = () => (tier.runtime.kind === 'runsc' ? isSentry(pid) : isInit(pid, init))
     await waitFor(() => (isUp() ? true : undefined), { signal, everyMs: 1 })
+    const writableGrants = spec.mounts.filter(({ mode }) => mode === 'rw').map(({ target }) => target)
     return {
       backend: this.name,
       runtime: nameOf(tier.runtime),
       tier: spec.tier,
-      ...measureIsolation(pid, tier.runtime.kind),
+      ...measureIsolation(pid, tier.runtime.kind, { bundle, writableGrants }),
       cgroup: this.#parts.groups.kind,
       limits: [...this.capabilities.limits],
+      probe: null,
     }
   }
 
   async #destroy(id: string): Promise<void> {
     const { groups, uidRanges } = this.#parts
-    const { failpoint } = this.#options
+    const failpoint = this.#failpointOf(id)
     this.#ending.add(id)
     this.#isolations.delete(id)
     this.#meters.close(id)
@@ -453,26 +489,7 @@ export class OciBackend implements IsolationBackend {
       await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })
     } finally {
       this.#ending.delete(id)
+      this.#throwAways.delete(id)
     }
   }
-}
-
-/** Where crun keeps the filter of a sandbox, for commands of its own. Undefined when it does not. */
-async function readCompiledSeccomp(paths: SandboxPaths, id: string): Promise<string | undefined> {
-  return await readFile(join(paths.runtimeState, id, 'seccomp.bpf'), 'base64').catch(() => undefined)
-}
-
-function throwUnlessCapable(): void {
-  if (process.platform !== 'linux') throw new AirlockError('isolation_unavailable', 'Sandboxes need Linux.')
-  if (process.getuid?.() !== 0) throw new AirlockError('isolation_unavailable', 'Sandboxes need root on this host.')
-  throwOnMissingCapabilities()
-  if (!existsSync('/proc/sys/kernel/seccomp/actions_avail'))
-    throw new AirlockError('isolation_unavailable', 'The kernel has no system call filter (seccomp).')
-}
-
-/** Inside, our files belong to nobody: only what everybody may read can be used. */
-function throwUnlessReadable(path: string, bits: number): void {
-  accessSync(path, constants.R_OK)
-  if ((statSync(path).mode & bits) === bits) return
-  throw new AirlockError('isolation_unavailable', `Not everybody may read ${path}.`, { hint: `chmod o+rx ${path}` })
 }

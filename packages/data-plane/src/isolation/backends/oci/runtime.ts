@@ -1,4 +1,5 @@
 import { AirlockError } from '@airlock/contract'
+import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { findTool, runTool } from './run-tool.ts'
 
@@ -60,4 +61,10 @@ async function stricterArgs(path: string): Promise<readonly string[]> {
 /** The runtime as it is shown: `crun 1.8.1`. */
 export function nameOf(runtime: Runtime): string {
   return `${basename(runtime.path)} ${runtime.version}`
+}
+
+/** Changes with every other program at its path, also while we run. */
+export function identityOf({ path }: Runtime): string {
+  const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+  return [path, dev, ino, size, mtimeNs, ctimeNs].join(' ')
 }

@@ -77,17 +77,6 @@ export async function tryRuntime(name: string): Promise<Tried> {
   return { works: true, detail: `${version} of ${mtime.toISOString().slice(0, 7)}, ${path}` }
 }
 
-/** The oldest gVisor in which ordinary programs work: before, `ls` and `stat` of Debian 12 fail. */
-const OLDEST_GVISOR = 20_230_601
-
-/** A gVisor that is too old works, and is no pleasure: that is worth a word. */
-export async function tryGvisor(name: string): Promise<Tried> {
-  const tried = await tryRuntime(name)
-  if (!tried.works) return tried
-  const date = Number(/20\d{6}/u.exec(tried.detail)?.[0] ?? Infinity)
-  return date >= OLDEST_GVISOR ? tried : { works: false, why: `${tried.detail}: it is old, ls and stat fail in it` }
-}
-
 export async function tryVersion(file: string): Promise<Tried> {
   const path = findTool(file)
   if (path === undefined) return { works: false, why: 'not installed' }

@@ -1,13 +1,10 @@
 import { AirlockError, type FoundPath, foundPath, type LookAtPathRequest, type PermitMount } from '@airlock/contract'
 import { INSIDE } from '@airlock/contract/guest'
-import { fileURLToPath } from 'node:url'
 import type { HostPaths } from '../../../host-paths.ts'
 import { STAGE, STAGED, type Places } from '../paths.ts'
 import { runTool } from '../run-tool.ts'
 import { findSensitive } from './sensitive.ts'
 
-/** The program that looks at what is granted and mounts it, both with the same eyes. */
-const PROGRAM = fileURLToPath(new URL('./grants.py', import.meta.url))
 /** How it and the launcher end when something may not be mounted. */
 export const REFUSED_EXIT = 78
 /** Any host uid of a sandbox will do to see whether owners can be mapped. */
@@ -16,15 +13,18 @@ const SOME_USER = 0x70_01_00_00
 /** What of this host sandboxes may see. */
 export class OciHostPaths implements HostPaths {
   readonly #places: Places
+  readonly #program: string
 
-  constructor(places: Places) {
+  /** `program` looks at what is granted and mounts it, both with the same eyes. */
+  constructor(places: Places, program: string) {
     this.#places = places
+    this.#program = program
   }
 
   async look(asked: LookAtPathRequest): Promise<FoundPath> {
     const grant = { ...asked, allowed: [], blocked: [], isMaskable: isInRoot(asked) }
     const request = JSON.stringify({ user: SOME_USER, ...findSensitive(this.#places), grants: [grant] })
-    const { exitCode, stdout, stderr } = await runTool('python3', ['-I', '-S', PROGRAM, 'look', request])
+    const { exitCode, stdout, stderr } = await runTool('python3', ['-I', '-S', this.#program, 'look', request])
     if (exitCode === REFUSED_EXIT) throw new AirlockError('grant_refused', stdout.trim())
     if (exitCode !== 0)
       throw new AirlockError('isolation_unavailable', 'Host paths cannot be granted here.', { cause: stderr })

@@ -25,11 +25,11 @@ const OWN_LISTS = `${CONFINED.apt}/lists`
  * are only read. Where they are absent or too old we fetch our own.
  */
 export class Apt {
-  readonly #dirs: Pick<ConfinedRun, 'build' | 'apt'>
+  readonly #dirs: Pick<ConfinedRun, 'script' | 'build' | 'apt'>
   readonly #onProgress: OnProgress
   #lists: string
 
-  constructor(dirs: Pick<ConfinedRun, 'build' | 'apt'>, onProgress: OnProgress) {
+  constructor(dirs: Pick<ConfinedRun, 'script' | 'build' | 'apt'>, onProgress: OnProgress) {
     this.#dirs = dirs
     this.#onProgress = onProgress
     this.#lists = hasLists(HOST_LISTS) ? HOST_LISTS : OWN_LISTS
@@ -93,7 +93,7 @@ export class Apt {
     await this.#run(args, { timeoutMs: DOWNLOAD_MS, network: true, onStatus })
   }
 
-  async #run(args: readonly string[], how: Omit<ConfinedRun, 'build' | 'apt' | 'argv'>): Promise<void> {
+  async #run(args: readonly string[], how: Omit<ConfinedRun, 'script' | 'build' | 'apt' | 'argv'>): Promise<void> {
     const lists = ['-o', `Dir::State::lists=${this.#lists}`]
     const argv = ['apt-get', '-c', `${CONFINED.apt}/apt.conf`, ...lists, '-qq', '-y', ...args]
     const { exitCode, said } = await runConfined({ ...this.#dirs, ...how, argv })

@@ -1,6 +1,6 @@
 import { AirlockError, BOUNDS } from '@airlock/contract'
 import { createHash } from 'node:crypto'
-import { chownSync, existsSync, lstatSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chownSync, existsSync, lstatSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { findTool, runTool } from '../run-tool.ts'
 import { readAlternatives } from './alternatives.ts'
@@ -14,9 +14,13 @@ export interface PackageBuild {
   readonly packages: readonly string[]
   /** A new directory, ours alone; the image is `root` in it when this is done. */
   readonly dir: string
+  /** What confines the programs of the build. */
+  readonly script: string
   /** Where apt keeps its lists from one build to the next. */
   readonly aptDir: string
   readonly installed: InstalledPackages
+  /** What it may take of the disk of the host. */
+  readonly roomBytes: number
   readonly onProgress: OnProgress
 }
 
@@ -35,8 +39,7 @@ export async function buildPackages(build: PackageBuild): Promise<Omit<Manifest,
   throwUnlessDebian(build.installed)
   for (const name of ['root', 'debs', 'debs/partial']) makeOwned(join(build.dir, name))
   for (const name of ['', 'lists', 'lists/partial', 'cache', 'state', 'log']) makeOwned(join(build.aptDir, name))
-  const room = statfsSync(build.dir)
-  const most = Math.min(BOUNDS.imageBytes, (room.bavail * room.bsize) / GROWTH)
+  const most = Math.min(BOUNDS.imageBytes, build.roomBytes / GROWTH)
   const resolved = await new Apt(dirsOf(build), build.onProgress).fetch(build.packages, Math.floor(most))
   await unpack(build, resolved)
   await prepare(build, resolved)
@@ -158,11 +161,11 @@ function machineOf(): string {
   return [process.arch, ...fields].join(' ')
 }
 
-function dirsOf({ dir, aptDir }: PackageBuild): Pick<ConfinedRun, 'build' | 'apt'> {
-  return { build: dir, apt: aptDir }
+function dirsOf({ script, dir, aptDir }: PackageBuild): Pick<ConfinedRun, 'script' | 'build' | 'apt'> {
+  return { script, build: dir, apt: aptDir }
 }
 
-async function run(build: PackageBuild, how: Omit<ConfinedRun, 'build' | 'apt'>): Promise<ConfinedResult> {
+async function run(build: PackageBuild, how: Omit<ConfinedRun, 'script' | 'build' | 'apt'>): Promise<ConfinedResult> {
   return runConfined({ ...dirsOf(build), ...how })
 }
 

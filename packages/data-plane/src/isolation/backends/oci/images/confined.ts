@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { STAGE } from '../paths.ts'
 import { HOST_ENV } from '../run-tool.ts'
 
@@ -12,6 +11,8 @@ export const BUILDER_UID = 0x70_00_00_03
 export const CONFINED = { build: `${STAGE}/build`, apt: `${STAGE}/apt` } as const
 
 export interface ConfinedRun {
+  /** What confines it. */
+  readonly script: string
   /** Host paths; both belong to the builder. */
   readonly build: string
   readonly apt: string
@@ -32,7 +33,6 @@ export interface ConfinedResult {
   readonly said: readonly string[]
 }
 
-const SCRIPT = fileURLToPath(new URL('./confined.sh', import.meta.url))
 const SAID_LINES = 20
 const LINE_LENGTH = 500
 
@@ -42,7 +42,7 @@ const ALONE = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill
 /** Runs a program of the host as the builder. Never throws for what the program does. */
 export async function runConfined(run: ConfinedRun): Promise<ConfinedResult> {
   const alone = [...ALONE, ...(run.network === true ? [] : ['--net'])]
-  const script = ['/bin/sh', SCRIPT, STAGE, run.build, run.apt, String(BUILDER_UID), ...run.argv]
+  const script = ['/bin/sh', run.script, STAGE, run.build, run.apt, String(BUILDER_UID), ...run.argv]
   const child = spawn('setpriv', ['--pdeathsig=KILL', 'nice', '-n', '5', 'unshare', ...alone, ...script], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: { ...HOST_ENV, HOME: '/nonexistent', ...(run.merged === true ? { AIRLOCK_MERGED: '1' } : {}) },

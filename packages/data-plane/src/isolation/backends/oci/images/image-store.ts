@@ -11,6 +11,7 @@ import { KeyedLock, LatestFeed, type Log, randomText } from '@airlock/std'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { HostDisk } from '../../../host-disk.ts'
 import type { Images } from '../../../images.ts'
 import { STAGED, stagedOverlay } from '../paths.ts'
 import { buildPackages, isFresh } from './build-packages.ts'
@@ -18,6 +19,7 @@ import { imagesDir, makeDirectory, makeHostImage, type Image } from './image.ts'
 import { importImage } from './import-image.ts'
 import { InstalledPackages } from './installed.ts'
 import { readManifest, writeManifest, type Manifest } from './manifest.ts'
+import type { Tools } from './program.ts'
 
 /** Builds whose failure is remembered. */
 const FAILURES = 64
@@ -31,6 +33,8 @@ const UNFINISHED = /^build-|\.(?:new|gone)$/u
 export class ImageStore implements Images {
   readonly #dir: string
   readonly #log: Log
+  readonly #hostDisk: HostDisk
+  readonly #tools: Tools
   readonly #host: Image
   readonly #installed = new InstalledPackages()
   readonly #manifests = new Map<string, Manifest>()
@@ -40,9 +44,16 @@ export class ImageStore implements Images {
   #imports = 0
 
   /** What a process that died in the middle left is removed. */
-  constructor(options: { readonly stateDir: string; readonly log: Log }) {
+  constructor(options: {
+    readonly stateDir: string
+    readonly log: Log
+    readonly hostDisk: HostDisk
+    readonly tools: Tools
+  }) {
+    this.#tools = options.tools
     this.#dir = imagesDir(options.stateDir)
     this.#log = options.log
+    this.#hostDisk = options.hostDisk
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 })
     for (const name of readdirSync(this.#dir)) {
       const path = join(this.#dir, name)
@@ -102,7 +113,9 @@ export class ImageStore implements Images {
     const dir = this.#newDir()
     this.#imports++
     try {
-      const { env, ...made } = await importImage({ dir, tar, signal })
+      const tools = this.#tools
+      const work = (until: AbortSignal) => importImage({ dir, tar, signal: until, tools })
+      const { env, ...made } = await this.#hostDisk.guard(work, signal)
       return { image: toNodeImage(await this.#keep(dir, { ...made, builtAt: Date.now() })), env }
     } finally {
       this.#imports--
@@ -150,13 +163,16 @@ export class ImageStore implements Images {
   }
 
   async #build(packages: readonly string[], feed: LatestFeed<NodeImageEvent>): Promise<Manifest> {
+    this.#hostDisk.assertRoom()
     const dir = this.#newDir()
     try {
       const made = await buildPackages({
+        script: this.#tools.confined,
         packages,
         dir,
         aptDir: join(this.#dir, 'apt'),
         installed: this.#installed,
+        roomBytes: Math.max(0, this.#hostDisk.freeBytes() - this.#hostDisk.reserveBytes),
         onProgress: (progress) => feed.push({ event: 'progress', ...progress }),
       })
       return await this.#keep(dir, { ...made, builtAt: Date.now() })

@@ -162,7 +162,7 @@ export function makeDirectory(path: string): void {
   chmodSync(path, 0o755)
 }
 
-export function makeFile(path: string, text: string, mode = 0o644): void {
-  writeFileSync(path, text)
+export function makeFile(path: string, content: string | Buffer, mode = 0o644): void {
+  writeFileSync(path, content)
   chmodSync(path, mode)
 }

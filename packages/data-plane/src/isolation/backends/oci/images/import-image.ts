@@ -1,26 +1,26 @@
 import { AirlockError, envVars, isErrorCode } from '@airlock/contract'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chownSync, renameSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { HOST_ENV } from '../run-tool.ts'
 import { sizeOf } from './build-packages.ts'
 import { BUILDER_UID } from './confined.ts'
 import { makeDirectory, makeTop } from './image.ts'
 import type { Manifest } from './manifest.ts'
+import type { Tools } from './program.ts'
 
 export interface ImageImport {
   /** A new directory, ours alone; the image is `top` over `root` in it when this is done. */
   readonly dir: string
   readonly tar: AsyncIterable<Buffer>
   readonly signal: AbortSignal
+  readonly tools: Pick<Tools, 'node' | 'unpacker'>
 }
 
-const UNPACKER = fileURLToPath(new URL('./unpack/main.ts', import.meta.url))
 const LIMIT_MS = 60 * 60_000
 const ANSWER_BYTES = 2 * 1024 * 1024
 const SAID_BYTES = 4096
@@ -45,6 +45,8 @@ const answerSchema = z.union([
 export async function importImage(
   request: ImageImport,
 ): Promise<Omit<Manifest, 'builtAt'> & { readonly env: Record<string, string> }> {
+  if (!existsSync(request.tools.unpacker))
+    throw new AirlockError('template_failed', 'The unpacker of images is not built.', { hint: 'npm run build' })
   const work = join(request.dir, 'work')
   for (const path of [work, join(work, 'root')]) {
     makeDirectory(path)
@@ -69,9 +71,9 @@ export async function importImage(
 
 async function runUnpacker(
   work: string,
-  { tar, signal }: ImageImport,
+  { tar, signal, tools }: ImageImport,
 ): Promise<{ readonly answer: z.infer<typeof answerSchema>; readonly sha256: string }> {
-  const node = [process.execPath, '--max-old-space-size=512', '--disable-warning=ExperimentalWarning', UNPACKER]
+  const node = [tools.node, '--max-old-space-size=512', tools.unpacker]
   const argv = ['--pdeathsig=KILL', 'nice', '-n', '5', 'unshare', ...ALONE, ...SHELL, ...POWERLESS, ...node]
   const child = spawn('setpriv', [...argv, String(BUILDER_UID)], {
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -1,20 +1,45 @@
 import { AirlockError } from '@airlock/contract'
 import { INSIDE, type GuestPrograms } from '@airlock/contract/guest'
 import { createHash } from 'node:crypto'
-import { chmodSync, copyFileSync, existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { makeProbeProgram } from '../../../probe/probe-program.ts'
 import { requireTool, runTool } from '../run-tool.ts'
 import { imagesDir, makeDirectory, makeFile } from './image.ts'
+import { copyProgram, linkProgram, syncTree } from './take-files.ts'
 
-/** What becomes `/opt/airlock` in every sandbox, but for Node, guest and drivers, which are bound over placeholders. */
+/** What sandboxes are started from. Nothing of it is in the directory that the server was installed to. */
 export interface Program {
+  /** A name for all that is in it. */
+  readonly name: string
+  /** What becomes `/opt/airlock` in every sandbox. */
   readonly dir: string
   /** How the guest calls programs in an image that may have none. */
   readonly programs: GuestPrograms
+  /** What is called on the host. */
+  readonly tools: Tools
+}
+
+export interface Tools {
+  readonly node: string
+  readonly launch: string
+  readonly grants: string
+  readonly extents: string
+  readonly confined: string
+  readonly unpacker: string
+}
+
+/** Where it is taken from. */
+export interface ProgramSources {
+  readonly node: string
+  readonly guest: string
+  /** The drivers of interpreters. A guest without any has no sessions, and is a guest all the same. */
+  readonly kernels: string
 }
 
 /** Counts up whenever the code below makes something else of the same files. */
-const PROGRAM_VERSION = 1
+const PROGRAM_VERSION = 3
 
 /** Programs of the host that the guest needs, and the Debian packages they are in. */
 const TOOLS = {
@@ -28,37 +53,125 @@ const TOOLS = {
 const LOADER = 'ld.so'
 const WRAPPERS = { pip: 'pip.sh', pip3: 'pip.sh', npm: 'npm.sh' } as const
 
-/** Made once for these versions of the host's programs, and never changed: sandboxes that run stand on it. */
-export async function makeProgram(stateDir: string, node: string): Promise<Program> {
+/** Scripts of ours that run on the host; the launcher looks for that of grants beside itself. */
+const SCRIPTS = {
+  launch: 'launch.sh',
+  grants: 'grants/grants.py',
+  extents: 'extents.py',
+  confined: 'images/confined.sh',
+} as const
+const UNPACKER = 'unpack.mjs'
+
+/** What lies in one directory each, and is bound or called from there. */
+const [INSIDE_DIR, TOOLS_DIR] = ['inside', 'tools'] as const
+
+export function programsDir(stateDir: string): string {
+  return join(stateDir, 'programs')
+}
+
+/**
+ * Takes all that sandboxes are started from into the state directory, named after what is in it, and never changed: sandboxes
+ * that run stand on it, and an upgrade in place may replace every file of the installation while we run. Files that are whole
+ * already are not taken again.
+ */
+export async function makeProgram(stateDir: string, sources: ProgramSources): Promise<Program> {
   const tools = Object.entries(TOOLS).map(([name, of]) => ({ name, path: realpathSync(requireTool(name, of)) }))
-  const wrappers = Object.entries(WRAPPERS).map(([name, file]) => ({
-    name,
-    text: readFileSync(new URL(`./wrappers/${file}`, import.meta.url), 'utf8'),
-  }))
-  const facts = [...tools.map(({ path }) => path), node].map((path) => [
-    path,
-    statSync(path).size,
-    statSync(path).mtimeMs,
-  ])
-  const recipe = JSON.stringify([PROGRAM_VERSION, facts, wrappers])
-  const dir = join(imagesDir(stateDir), `program-${createHash('sha256').update(recipe).digest('hex').slice(0, 8)}`)
+  const files = [...insideFiles(sources), ...toolFiles()]
+  const name = nameOf([...tools.map(({ path }) => path), sources.node], files)
+  const dir = join(programsDir(stateDir), name)
   if (!existsSync(dir)) {
     const fresh = `${dir}.new`
     rmSync(fresh, { recursive: true, force: true })
-    makePlaceholders(fresh)
-    makeDirectory(join(fresh, 'wrappers'))
-    for (const { name, text } of wrappers) makeFile(join(fresh, 'wrappers', name), text, 0o755)
-    await makeClosure(join(fresh, 'closure'), tools, node)
+    for (const path of ['', INSIDE_DIR, TOOLS_DIR]) makeDirectory(join(fresh, path))
+    for (const file of files) {
+      makeDirectory(dirname(join(fresh, file.path)))
+      makeFile(join(fresh, file.path), file.content, file.mode)
+    }
+    linkProgram(sources.node, join(fresh, INSIDE_DIR, 'bin', 'node'))
+    await makeClosure(join(fresh, INSIDE_DIR, 'closure'), tools, sources.node)
+    syncTree(fresh)
     renameSync(fresh, dir)
+    syncTree(programsDir(stateDir), 'itself')
   }
-  return { dir, programs: closurePrograms() }
+  return { name, dir: join(dir, INSIDE_DIR), programs: closurePrograms(), tools: toolsIn(dir) }
 }
 
-function makePlaceholders(dir: string): void {
-  makeDirectory(join(dir, 'bin'))
-  makeFile(join(dir, 'bin', 'node'), '')
-  makeFile(join(dir, 'guest.cjs'), '')
-  makeDirectory(join(dir, 'kernels'))
+/** Removes those that are not `current` and that no sandbox was started from, by the mounts that each launcher was told. */
+export function removeOldPrograms(stateDir: string, current: Program, sandboxes: string): void {
+  const fstabs = readdirSync(sandboxes)
+    .map((id) => join(sandboxes, id, 'launch', 'fstab'))
+    // One that has none was not launched.
+    .flatMap((path) => (existsSync(path) ? [readFileSync(path, 'utf8')] : []))
+  const images = readdirSync(imagesDir(stateDir)).filter((name) => BEFORE.test(name))
+  const all = [
+    ...images.map((name) => join(imagesDir(stateDir), name)),
+    ...readdirSync(programsDir(stateDir)).map((name) => join(programsDir(stateDir), name)),
+  ]
+  const isUsed = (dir: string) => fstabs.some((text) => text.includes(`/${basename(dir)}`))
+  for (const dir of all)
+    if (basename(dir) !== current.name && !isUsed(dir)) rmSync(dir, { recursive: true, force: true })
+}
+
+/** Where versions before this one kept theirs. */
+const BEFORE = /^program-[0-9a-f]{8}$/u
+
+interface TakenFile {
+  readonly path: string
+  readonly content: Buffer
+  readonly mode: number
+}
+
+function insideFiles({ guest, kernels }: ProgramSources): readonly TakenFile[] {
+  const drivers = existsSync(kernels) ? readdirSync(kernels) : []
+  const wrappers = Object.entries(WRAPPERS).map(([name, file]) => ({ name, from: ours(`images/wrappers/${file}`) }))
+  return [
+    { path: `${INSIDE_DIR}/guest.cjs`, content: readFileSync(guest), mode: 0o644 },
+    { path: `${INSIDE_DIR}/probe`, content: makeProbeProgram(), mode: 0o755 },
+    ...drivers.map((name) => taken(`${INSIDE_DIR}/kernels/${name}`, join(kernels, name), 0o644)),
+    ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/wrappers/${name}`, from, 0o755)),
+  ]
+}
+
+function toolFiles(): readonly TakenFile[] {
+  const built = fileURLToPath(import.meta.resolve('@airlock/data-plane/unpacker'))
+  return [
+    ...Object.values(SCRIPTS).map((path) => taken(`${TOOLS_DIR}/${path}`, ours(path), 0o755)),
+    // Where it is not built images cannot be imported, and all else works.
+    ...(existsSync(built) ? [taken(`${TOOLS_DIR}/${UNPACKER}`, built, 0o644)] : []),
+  ]
+}
+
+function taken(path: string, from: string, mode: number): TakenFile {
+  return { path, content: readFileSync(from), mode }
+}
+
+function ours(path: string): string {
+  return fileURLToPath(new URL(`../${path}`, import.meta.url))
+}
+
+/** Large programs by what the file system says of them, for reading them all at every start would cost a second; ours by content. */
+function nameOf(programs: readonly string[], files: readonly TakenFile[]): string {
+  const facts = programs.map((path) => {
+    // Not by `ctime`, which a second name changes.
+    const { size, ino, mtimeNs } = statSync(path, { bigint: true })
+    return [path, size, ino, mtimeNs].map(String)
+  })
+  const hash = createHash('sha256').update(JSON.stringify([PROGRAM_VERSION, facts]))
+  for (const { path, content } of files) hash.update(`${path} ${content.length}\n`).update(content)
+  return hash.digest('hex').slice(0, 16)
+}
+
+function toolsIn(dir: string): Tools {
+  const at = (path: string) => join(dir, TOOLS_DIR, path)
+  const { launch, grants, extents, confined } = SCRIPTS
+  return {
+    node: join(dir, INSIDE_DIR, 'bin', 'node'),
+    launch: at(launch),
+    grants: at(grants),
+    extents: at(extents),
+    confined: at(confined),
+    unpacker: at(UNPACKER),
+  }
 }
 
 /** Copies of the tools and of every library that they and Node need: an image may have no glibc, or a hostile one. */
@@ -68,11 +181,11 @@ async function makeClosure(
   node: string,
 ): Promise<void> {
   for (const name of ['', 'bin', 'lib']) makeDirectory(join(dir, name))
-  for (const { name, path } of tools) copy(path, join(dir, 'bin', name))
+  for (const { name, path } of tools) copyProgram(path, join(dir, 'bin', name))
   const libraries = new Map<string, string>()
   for (const path of [...tools.map((tool) => tool.path), node])
     for (const [name, library] of await librariesOf(path)) libraries.set(name, library)
-  for (const [name, path] of libraries) copy(path, join(dir, 'lib', name))
+  for (const [name, path] of libraries) copyProgram(path, join(dir, 'lib', name))
 }
 
 /** By the name under which it is looked up. The loader itself is named by its path alone. */
@@ -87,11 +200,6 @@ async function librariesOf(path: string): Promise<readonly (readonly [string, st
     if (loader !== undefined) return [[LOADER, realpathSync(loader)] as const]
     return library === undefined ? [] : [[basename(library), realpathSync(library)] as const]
   })
-}
-
-function copy(from: string, to: string): void {
-  copyFileSync(from, to)
-  chmodSync(to, 0o755)
 }
 
 function closurePrograms(): GuestPrograms {

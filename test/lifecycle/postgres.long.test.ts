@@ -70,6 +70,32 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
     }
   })
 
+  it('kill for a caller with a key while PostgreSQL is away, and hold it over a crash', async () => {
+    const url = await postgres.createDatabase()
+    let server = await start(url)
+    try {
+      const { airlock, admin } = users(server)
+      const sandbox = await airlock.sandboxes.create({})
+      await postgres.kill9()
+      const kill = { scope: 'agent', target: 'default' } as const
+      const gone = { unverified: [], sandboxes: [{ id: sandbox.id, verified: true }] }
+      expect(await admin.killswitch.on(kill)).toMatchObject({ persisted: false, ...gone })
+      expect(server.processesOf(sandbox.id)).toEqual([])
+      await expect(airlock.killswitch.on(kill)).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect(admin.keys.list()).rejects.toMatchObject({ code: 'store_unavailable' })
+      await server.kill9()
+      await postgres.restart()
+      server = await start(url, server.home)
+      const back = users(server)
+      await expect(back.airlock.sandboxes.create({})).rejects.toMatchObject({ code: 'killed' })
+      expect(await back.admin.killswitch.list()).toMatchObject([{ scope: 'agent', persisted: true }])
+      await back.admin.killswitch.lift(kill)
+      await (await back.airlock.sandboxes.create({})).terminate()
+    } finally {
+      await server.stop('SIGINT')
+    }
+  })
+
   it('that share one do not harm each other: started, used, killed and started again', async () => {
     const url = await postgres.createDatabase()
     const first = await start(url)

@@ -1,0 +1,76 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { NewRecord } from '@airlock/contract'
+import { createLog, deadline, systemClock, waitFor } from '@airlock/std'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { LineSocket } from './line-socket.ts'
+import { NoteQueue } from './note-queue.ts'
+import { recorderRequest } from './protocol.ts'
+import { RecorderLink } from './recorder-link.ts'
+
+const log = createLog({ process: 'test', level: 'silent', write: () => {} })
+
+let dir: string
+let server: Server | undefined
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'airlock-notes-'))
+  mkdirSync(join(dir, 'spill'))
+})
+afterEach(() => {
+  server?.close()
+  rmSync(dir, { recursive: true })
+})
+
+/** A recorder that dies when the first record comes, and takes what comes to its next lives. */
+async function startMortal(): Promise<{ readonly taken: string[] }> {
+  const taken: string[] = []
+  let lives = 0
+  const serve = (socket: Socket) => {
+    const isFirst = ++lives === 1
+    const lines = new LineSocket(socket, {
+      onClose: () => {},
+      onLine: (line) => {
+        if (isFirst) return void socket.destroy()
+        const request = recorderRequest.parse(JSON.parse(line))
+        if (request.op === 'append') taken.push(`${request.record.tenant} ${request.record.status}`)
+        lines.send(JSON.stringify({ id: request.id, type: 'ok', result: null }))
+      },
+    })
+    lines.resume()
+  }
+  server = createServer({ pauseOnConnect: true }, serve)
+  await new Promise<void>((resolve) => server?.listen(join(dir, 'recorder.sock'), resolve))
+  return { taken }
+}
+
+const record = (tenant: string, status: NewRecord['status']): NewRecord => ({
+  tenant,
+  actor: 'system',
+  point: 'sandbox.terminate',
+  status,
+})
+
+it('sends what came later after what must be sent again, and holds up no other tenant', async () => {
+  const { taken } = await startMortal()
+  const link = new RecorderLink(join(dir, 'recorder.sock'))
+  const notes = new NoteQueue({ link, spillDir: join(dir, 'spill'), clock: systemClock, log })
+  try {
+    notes.add(record('one', 'requested'))
+    // The connection is back long before the first is sent again.
+    await waitFor(async () => ((await link.request(() => head, 50)).type === 'ok' ? true : undefined), {
+      signal: deadline(5000),
+      everyMs: 5,
+    })
+    notes.add(record('one', 'done'))
+    notes.add(record('two', 'done'))
+    await notes.flush(5000)
+    expect(taken).toEqual(['two done', 'one requested', 'one done'])
+  } finally {
+    notes.close()
+    link.close()
+  }
+})
+
+const head = { op: 'head', tenant: 'one' }

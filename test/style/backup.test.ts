@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { documentedCommands } from '../support/documented.ts'
+
+let dir: string
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'airlock-backup-docs-'))
+  for (const name of ['home/recorder', 'home/control-plane', 'backup']) mkdirSync(join(dir, name), { recursive: true })
+  for (const name of ['control-plane/node-id', 'control-plane/permit.key', 'developer.key', 'admin.key'])
+    writeFileSync(join(dir, 'home', name), 'secret')
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+it('a backup by the documented commands, which holds keys, is for its owner alone', () => {
+  const places = { '/var/lib/airlock': join(dir, 'home'), '/backup': join(dir, 'backup') }
+  const commands = documentedCommands('backup.md', 'files.tar --exclude', places)
+  execFileSync('sh', ['-euc', `umask 022\n${commands}`])
+  expect((statSync(join(dir, 'backup/files.tar')).mode & 0o777).toString(8)).toBe('600')
+})
+
+it.each(['sqlite3', 'pg_dump'])('so is what %s saves', (program) => {
+  expect(documentedCommands('backup.md', program, {})).toMatch(/^umask 077\n/u)
+})
