@@ -39,14 +39,36 @@ const PACKAGES = {
   },
 }
 
+/** What callers ask the control plane for, a folder each; `app` puts them together. */
+const SUBJECTS = [
+  'agents',
+  'app',
+  'approvals',
+  'commands',
+  'doors',
+  'evidence',
+  'kills',
+  'nodes',
+  'policies',
+  'sandboxes',
+  'sessions',
+  'spend',
+  'sweep',
+  'templates',
+  'tenants',
+  'webhooks',
+]
+
 /** Folders of a zone that is built in steps → the folders that each may import. */
 const FOLDERS = {
   'control-plane': {
-    api: ['identity', 'admission', 'orchestration', 'monitor'],
+    api: ['identity', 'monitor', ...SUBJECTS],
     identity: ['store'],
-    admission: ['store'],
-    orchestration: ['admission', 'identity', 'store'],
-    monitor: ['orchestration', 'store'],
+    // A subject is a room: all that is its own is in it. What they need of each other they may import.
+    ...Object.fromEntries(
+      SUBJECTS.map((room) => [room, [...SUBJECTS.filter((one) => one !== room), 'identity', 'store']]),
+    ),
+    monitor: [...SUBJECTS, 'store'],
     store: [],
   },
   'data-plane': {
@@ -90,8 +112,8 @@ const RESTRICTED = [
       'packages/supervisor/src/port.ts',
       'packages/control-plane/src/api/',
       'packages/control-plane/src/config.ts',
-      'packages/control-plane/src/orchestration/data-plane-',
-      'packages/control-plane/src/orchestration/webhook-',
+      'packages/control-plane/src/nodes/data-plane-',
+      'packages/control-plane/src/webhooks/',
       'packages/doors/src/',
       'packages/guest/src/transport/',
       'packages/guest/src/process/',

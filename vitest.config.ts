@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 const LONG = '**/*.long.test.ts'
 
 /** Real processes on a busy machine: the bounds find hangs, they do not measure. Nothing is tried twice. */
-const bounds = { testTimeout: 120_000, hookTimeout: 120_000 }
+const bounds = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 20_000 } } }
 
 /** After everything else, a few at a time: they wait for disks, networks and other machines. */
 const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }

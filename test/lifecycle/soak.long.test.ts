@@ -68,7 +68,6 @@ describe('what looks for leaks', requires('root', 'crun', 'python3'), () => {
           'sandboxes that have not ended',
           'commands that run',
           'reservations in budgets',
-          'ends that are not recorded',
         ]),
       )
     } finally {

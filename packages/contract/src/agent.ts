@@ -5,7 +5,7 @@ import { agentId, id, labels, plainText, time } from './scalars.ts'
 /** The approved agent that every tenant begins with, for callers that are bound to no agent and name none. */
 export const DEFAULT_AGENT = 'default'
 
-/** `orchestration/agent-moves.ts` owns the table of legal moves. */
+/** `agents/agent-moves.ts` owns the table of legal moves. */
 export const AGENT_STATES = ['unknown', 'connected', 'idle', 'suspended'] as const
 export const agentState = z.enum(AGENT_STATES)
 export type AgentState = z.infer<typeof agentState>

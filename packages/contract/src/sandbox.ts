@@ -5,7 +5,7 @@ import { DEFAULTS } from './defaults.ts'
 import { mount } from './grant.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
 
-/** A bad transition is an error with both names in it; `orchestration/lifecycle.ts` owns the table of legal moves. */
+/** A bad transition is an error with both names in it; `sandboxes/lifecycle.ts` owns the table of legal moves. */
 export const SANDBOX_STATES = ['creating', 'active', 'paused', 'stopping', 'stopped', 'error'] as const
 export const sandboxState = z.enum(SANDBOX_STATES)
 export type SandboxState = z.infer<typeof sandboxState>

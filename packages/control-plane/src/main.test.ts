@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { COMPILED } from '../../../test/support/compiled.ts'
-import { ScriptedDataPlane } from './orchestration/testing/scripted-data-plane.ts'
-import { ScriptedDoors } from './orchestration/testing/scripted-doors.ts'
-import { TestRecorder } from './orchestration/testing/recorder.ts'
+import { ScriptedDataPlane } from './testing/scripted-data-plane.ts'
+import { ScriptedDoors } from './testing/scripted-doors.ts'
+import { TestRecorder } from './testing/recorder.ts'
 
 const RATE = { burst: 10_000, perSecond: 10_000 }
 

@@ -143,7 +143,7 @@ export const ELSEWHERE: readonly Elsewhere[] = [
   {
     id: 'C09',
     attack: 'a webhook to an address inside',
-    file: 'packages/control-plane/src/orchestration/webhook-queue.test.ts',
+    file: 'packages/control-plane/src/webhooks/queue.test.ts',
     title: 'goes to no private address, whatever was allowed when it was made',
   },
   {

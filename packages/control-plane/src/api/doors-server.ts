@@ -2,7 +2,7 @@ import { chmodSync, chownSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { AirlockError, controlCall, describeIssues, toAirlockError } from '@airlock/contract'
 import type { Log } from '@airlock/std'
-import type { DoorControl } from '../orchestration/door-control.ts'
+import type { DoorControl } from '../doors/door-control.ts'
 
 interface DoorsServerOptions {
   readonly control: DoorControl

@@ -3,7 +3,7 @@ import { ERROR_KEY, TOOLS } from '@airlock/mcp'
 import { deadline, waitFor } from '@airlock/std'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Core } from '../orchestration/core.ts'
+import type { Core } from '../app/core.ts'
 import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 
 const REVISIONS = [

@@ -1,6 +1,6 @@
 import type { AlertCounts } from '@airlock/contract'
 import { clearAlert, countAlertsOfLiving, insertAlert, listOpenAlerts, type StoredAlert } from '../store/alerts.ts'
-import type { Context } from '../orchestration/context.ts'
+import type { Context } from '../app/context.ts'
 import type { Queries, Store } from '../store/store.ts'
 
 /** Writes that wait for a store that does not answer; beyond it the oldest are given up. */

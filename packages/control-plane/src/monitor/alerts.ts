@@ -1,6 +1,6 @@
 import type { Alert, AlertCounts, EndedFor, MetricEvent } from '@airlock/contract'
-import type { Context } from '../orchestration/context.ts'
-import type { Termination } from '../orchestration/terminate.ts'
+import type { Context } from '../app/context.ts'
+import type { Termination } from '../sandboxes/terminate.ts'
 import type { StoredAlert } from '../store/alerts.ts'
 import { AlertBook, type AlertStore } from './alert-book.ts'
 import { judgeExhaustion, type Strain, UNSTRAINED } from './exhaustion.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { mintApiKey } from '../identity/api-keys.ts'
-import { TestRecorder } from '../orchestration/testing/recorder.ts'
-import { World } from '../orchestration/testing/world.ts'
+import { TestRecorder } from '../testing/recorder.ts'
+import { World } from '../testing/world.ts'
 import { insertApiKey } from '../store/api-keys.ts'
 import { HostDiskAlert } from './host-disk-alert.ts'
 

@@ -1,6 +1,6 @@
 import type { AlertLevel } from '@airlock/contract'
-import type { Context } from '../orchestration/context.ts'
-import type { HostDiskLevel } from '../orchestration/readiness.ts'
+import type { Context } from '../app/context.ts'
+import type { HostDiskLevel } from '../nodes/readiness.ts'
 import { listPlatformTenants } from '../store/api-keys.ts'
 import { nameOf } from './sandbox-watch.ts'
 

@@ -9,12 +9,12 @@ import {
   type SandboxNow,
   type TenantMetrics,
 } from '@airlock/contract'
-import { ownedAgent } from '../orchestration/agents.ts'
-import type { Context } from '../orchestration/context.ts'
-import type { Caller } from '../orchestration/core.ts'
-import { isEnded } from '../orchestration/lifecycle.ts'
-import { assertHere, mayUseAgent, ownedSandbox } from '../orchestration/owned-sandbox.ts'
-import { StreamPlaces } from '../orchestration/stream-places.ts'
+import { ownedAgent } from '../agents/agents.ts'
+import type { Context } from '../app/context.ts'
+import type { Caller } from '../app/core.ts'
+import { isEnded } from '../sandboxes/lifecycle.ts'
+import { assertHere, mayUseAgent, ownedSandbox } from '../sandboxes/owned-sandbox.ts'
+import { StreamPlaces } from '../commands/stream-places.ts'
 import { countAlerts, countAlertsOf } from '../store/alerts.ts'
 import { countLiving, listLivingHere, type StoredSandbox } from '../store/sandboxes.ts'
 import { KEPT_MS } from './history.ts'

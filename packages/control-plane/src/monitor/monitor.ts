@@ -1,6 +1,6 @@
 import type { MetricEvent, MetricSample, NodeSample } from '@airlock/contract'
 import { sleep } from '@airlock/std'
-import type { Context } from '../orchestration/context.ts'
+import type { Context } from '../app/context.ts'
 import { pruneAlerts } from '../store/alerts.ts'
 import { listByIds, listLivingIds, LIVING_STATES, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Store } from '../store/store.ts'

@@ -1,4 +1,4 @@
-import type { Agents } from '../../orchestration/agents.ts'
+import type { Agents } from '../../agents/agents.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 import { parseLabels } from '../labels.ts'
 

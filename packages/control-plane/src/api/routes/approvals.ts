@@ -1,4 +1,4 @@
-import type { Asks } from '../../orchestration/asks.ts'
+import type { Asks } from '../../app/asks.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 const PENDING = { state: 'pending', limit: 200 } as const

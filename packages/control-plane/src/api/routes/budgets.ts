@@ -1,4 +1,4 @@
-import type { Budgets } from '../../orchestration/budgets.ts'
+import type { Budgets } from '../../spend/budgets.ts'
 import { json, type Handlers } from '../call.ts'
 
 export function budgetHandlers(budgets: Budgets) {

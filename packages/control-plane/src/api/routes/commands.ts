@@ -1,5 +1,5 @@
 import type { Command, CommandEvent, CommandResult } from '@airlock/contract'
-import type { CommandRef, Core } from '../../orchestration/core.ts'
+import type { CommandRef, Core } from '../../app/core.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 /** What the JSON form of an output holds at most; all there is comes as events. */

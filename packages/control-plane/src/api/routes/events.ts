@@ -1,5 +1,5 @@
 import type { EventQuery, StreamedEvent } from '@airlock/contract'
-import type { EventFeed } from '../../orchestration/events.ts'
+import type { EventFeed } from '../../evidence/events.ts'
 import { type Call, json, type Handlers } from '../call.ts'
 
 type Asking = Pick<Call<'events'>, 'caller' | 'wants' | 'lastEventId' | 'signal'>

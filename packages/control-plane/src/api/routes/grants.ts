@@ -1,4 +1,4 @@
-import type { Grants } from '../../orchestration/grants.ts'
+import type { Grants } from '../../agents/grants.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 export function grantHandlers(grants: Grants) {

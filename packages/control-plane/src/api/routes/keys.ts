@@ -1,4 +1,4 @@
-import type { Keys } from '../../orchestration/keys.ts'
+import type { Keys } from '../../tenants/keys.ts'
 import { json, type Handlers } from '../call.ts'
 
 export function keyHandlers(keys: Keys) {

@@ -1,4 +1,4 @@
-import type { Kills } from '../../orchestration/killswitch.ts'
+import type { Kills } from '../../kills/killswitch.ts'
 import { json, type Handlers } from '../call.ts'
 
 export function killHandlers(killswitch: Kills) {

@@ -1,5 +1,5 @@
-import type { Core } from '../../orchestration/core.ts'
-import type { Policies } from '../../orchestration/policies.ts'
+import type { Core } from '../../app/core.ts'
+import type { Policies } from '../../policies/policies.ts'
 import { type Handlers, json, NOTHING } from '../call.ts'
 
 export function policyHandlers(policies: Policies, core: Core) {

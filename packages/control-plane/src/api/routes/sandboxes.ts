@@ -1,4 +1,4 @@
-import type { Core } from '../../orchestration/core.ts'
+import type { Core } from '../../app/core.ts'
 import { json, type Handlers } from '../call.ts'
 import { parseLabels } from '../labels.ts'
 

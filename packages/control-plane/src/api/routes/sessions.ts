@@ -1,5 +1,5 @@
 import type { Step, StepEvent, StepOutput, StepResult } from '@airlock/contract'
-import type { Core, StepRef } from '../../orchestration/core.ts'
+import type { Core, StepRef } from '../../app/core.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 /** What the JSON form of a result holds of text at most; all there is comes as events. */

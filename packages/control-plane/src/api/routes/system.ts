@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import type { MetricFeed } from '../../monitor/metrics.ts'
-import type { Core } from '../../orchestration/core.ts'
+import type { Core } from '../../app/core.ts'
 import { json, type Handlers } from '../call.ts'
 import { docsPage } from '../docs.ts'
 import type { Metrics } from '../metrics.ts'

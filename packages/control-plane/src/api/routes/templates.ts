@@ -1,5 +1,5 @@
 import { AirlockError, type Template, type TemplateEvent } from '@airlock/contract'
-import type { Core } from '../../orchestration/core.ts'
+import type { Core } from '../../app/core.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 export function templateHandlers(core: Core) {

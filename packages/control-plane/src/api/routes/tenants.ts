@@ -1,4 +1,4 @@
-import type { Tenants } from '../../orchestration/tenants.ts'
+import type { Tenants } from '../../tenants/tenants.ts'
 import { json, type Handlers } from '../call.ts'
 
 export function tenantHandlers(tenants: Tenants) {

@@ -1,5 +1,5 @@
 import type { UsageReport } from '@airlock/contract'
-import type { Usage } from '../../orchestration/usage.ts'
+import type { Usage } from '../../spend/usage.ts'
 import { json, type Handlers } from '../call.ts'
 
 export function usageHandlers(usage: Usage) {

@@ -46,8 +46,8 @@ import type {
   Page,
   StepRef,
   Ready,
-} from '../../orchestration/core.ts'
-import { changedLimits } from '../../admission/limits.ts'
+} from '../../app/core.ts'
+import { changedLimits } from '../../sandboxes/fill-limits.ts'
 import { TestCommand } from './test-command.ts'
 import { TestSessions } from './test-sessions.ts'
 import { TestTemplates } from './test-templates.ts'

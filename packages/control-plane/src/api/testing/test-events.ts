@@ -1,5 +1,5 @@
 import type { AuditEvent, AuditStats, StreamedEvent } from '@airlock/contract'
-import type { EventFeed } from '../../orchestration/events.ts'
+import type { EventFeed } from '../../evidence/events.ts'
 
 const TS = '2026-01-02T03:04:05.000Z'
 const RECORD: AuditEvent = {

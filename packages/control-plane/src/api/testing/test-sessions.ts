@@ -7,7 +7,7 @@ import {
   type StepEvent,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
-import type { ListSessions, Page, StepRef } from '../../orchestration/core.ts'
+import type { ListSessions, Page, StepRef } from '../../app/core.ts'
 import { TestStep } from './test-step.ts'
 
 /** For tests only: the sessions of `TestCore`, kept in memory. */

@@ -1,5 +1,5 @@
 import { type Limits, limits, type MetricSample } from '@airlock/contract'
-import { ISOLATION } from '../../orchestration/testing/scripted-data-plane.ts'
+import { ISOLATION } from '../../testing/scripted-data-plane.ts'
 import type { StoredSandbox } from '../../store/sandboxes.ts'
 
 const MIB = 1024 * 1024

@@ -1,0 +1,111 @@
+import type { CommandEnd, StoredCommand } from '../store/commands.ts'
+import { updateSessionUse } from '../store/sessions.ts'
+import type { StepEnd, StoredStep } from '../store/steps.ts'
+import { Activity } from '../sandboxes/activity.ts'
+import { AgentEnds } from '../agents/agent-ends.ts'
+import { type Asks, createAsks } from './asks.ts'
+import { BudgetEnds } from '../spend/budget-ends.ts'
+import { commandBook } from '../commands/command-book.ts'
+import { CommandWatch } from '../commands/command-watch.ts'
+import { Commands } from '../commands/commands.ts'
+import { Connections } from '../doors/connections.ts'
+import type { Context } from './context.ts'
+import { Creation } from '../sandboxes/create.ts'
+import { DoorControl } from '../doors/door-control.ts'
+import { Files } from '../sandboxes/files.ts'
+import { GrantEnds } from '../agents/grant-ends.ts'
+import { KillHooks } from '../kills/kill-hooks.ts'
+import { Killswitch } from '../kills/killswitch.ts'
+import { LimitChanges } from '../sandboxes/limits.ts'
+import { Pauses } from '../sandboxes/pauses.ts'
+import { Receipts } from '../evidence/receipts.ts'
+import { Reconciler } from '../sweep/reconcile.ts'
+import { Sessions } from '../sessions/sessions.ts'
+import { stepBook } from '../sessions/step-book.ts'
+import { Steps } from '../sessions/steps.ts'
+import { Templates } from '../templates/templates.ts'
+import { Termination } from '../sandboxes/terminate.ts'
+
+/** The parts that hold state while sandboxes live. Each depends only on those above it. */
+export interface Lifecycle {
+  readonly activity: Activity
+  readonly sessionActivity: Activity
+  readonly receipts: Receipts
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+  readonly stepWatch: CommandWatch<StoredStep, StepEnd>
+  readonly connections: Connections
+  readonly doorControl: DoorControl
+  readonly termination: Termination
+  readonly templates: Templates
+  readonly creation: Creation
+  readonly commands: Commands
+  readonly files: Files
+  readonly sessions: Sessions
+  readonly steps: Steps
+  readonly reconciler: Reconciler
+  readonly agentEnds: AgentEnds
+  readonly grantEnds: GrantEnds
+  readonly budgetEnds: BudgetEnds
+  readonly pauses: Pauses
+  readonly limitChanges: LimitChanges
+  readonly killswitch: Killswitch
+  readonly asks: Asks
+}
+
+export function createLifecycle(context: Context): Lifecycle {
+  const activity = new Activity(context)
+  const sessionActivity = new Activity(context, updateSessionUse)
+  const receipts = new Receipts(context)
+  const watch = new CommandWatch(context, commandBook(context, receipts))
+  const stepWatch = new CommandWatch(context, stepBook(context, receipts))
+  const connections = new Connections(context, activity)
+  const doorControl = new DoorControl(context, { activity, connections })
+  const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts, connections })
+  const templates = new Templates(context)
+  const creation = new Creation(context, { termination, activity, templates, connections })
+  const commands = new Commands(context, { activity, watch })
+  const files = new Files(context, activity)
+  const sessions = new Sessions(context, { activity, sessionActivity, creation, termination, receipts })
+  const steps = new Steps(context, { sessions, stepWatch })
+  const pauses = new Pauses(context, activity)
+  const limitChanges = new LimitChanges(context, activity)
+  const reconciler = new Reconciler(context, {
+    activity,
+    watch,
+    stepWatch,
+    sessions,
+    creation,
+    termination,
+    pauses,
+    limitChanges,
+  })
+  const agentEnds = new AgentEnds(context, termination)
+  const grantEnds = new GrantEnds(context, termination)
+  const budgetEnds = new BudgetEnds(context, termination)
+  const hooks = new KillHooks(context.killHooks, context.log)
+  const killswitch = new Killswitch(context, { termination, connections, hooks })
+  return {
+    activity,
+    sessionActivity,
+    receipts,
+    watch,
+    stepWatch,
+    connections,
+    doorControl,
+    termination,
+    templates,
+    creation,
+    commands,
+    files,
+    sessions,
+    steps,
+    reconciler,
+    agentEnds,
+    grantEnds,
+    budgetEnds,
+    pauses,
+    limitChanges,
+    killswitch,
+    asks: createAsks(context),
+  }
+}

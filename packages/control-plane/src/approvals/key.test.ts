@@ -1,0 +1,77 @@
+import type { Operation, Question } from '@airlock/contract'
+import { describe, expect, it } from 'vitest'
+import { approvalKey } from './key.ts'
+import type { AskedRequest, Asker } from './asker.ts'
+
+const ID = '0'.repeat(26)
+const OTHER = '1'.repeat(26)
+const principal = { actor: 'key:a', tenant: 't', role: 'developer', agents: null, platform: false } as const
+const command: Operation = { kind: 'command', argv: ['a', 'b'], cwd: '/', env: ['A'], timeoutMs: 1 }
+const question: Question = {
+  point: 'command.run',
+  tenant: 't',
+  actor: 'key:a',
+  role: 'developer',
+  agent: 'x',
+  sandbox: `sbx_${ID}`,
+  operation: command,
+}
+const asked: AskedRequest = {
+  route: 'runCommand',
+  params: { id: `sbx_${ID}` },
+  query: undefined,
+  body: { argv: ['a', 'b'], env: { A: '1' } },
+}
+
+const keyOf = async (request: AskedRequest | undefined = asked, of: Partial<Question> = {}) =>
+  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Asker, { ...question, ...of })
+
+describe('the key of a request', () => {
+  it('is the same for the same request, however its fields are ordered', async () => {
+    const body = { env: { A: '1' }, argv: ['a', 'b'] }
+    expect(await keyOf({ ...asked, body })).toEqual(await keyOf())
+  })
+
+  it.each<readonly [string, AskedRequest, Partial<Question>]>([
+    ['words', asked, { operation: { ...command, argv: ['a b'] } }],
+    ['names of variables', asked, { operation: { ...command, env: ['B'] } }],
+    ['values of variables', { ...asked, body: { argv: ['a', 'b'], env: { A: '2' } } }, {}],
+    ['bytes', { ...asked, digest: async () => 'other' }, {}],
+    ['route', { ...asked, route: 'writeStdin' }, {}],
+    ['query', { ...asked, query: { append: true } }, {}],
+    ['actors', asked, { actor: 'key:b' }],
+    ['roles', asked, { role: 'admin' }],
+    ['tenants', asked, { tenant: 'u' }],
+    ['agents', asked, { agent: 'y' }],
+    ['points', asked, { point: 'command.stdin' }],
+  ])('is another one with other %s, in every sandbox', async (_, request, of) => {
+    const [before, after] = [await keyOf(), await keyOf(request, of)]
+    expect(after.hash).not.toBe(before.hash)
+    expect(after.wideHash).not.toBe(before.wideHash)
+  })
+
+  it('leaves the sandbox and the session open where it is wide, and only there', async () => {
+    const sandbox = `sbx_${OTHER}`
+    const [before, after] = [await keyOf(), await keyOf({ ...asked, params: { id: sandbox } }, { sandbox })]
+    expect(after.hash).not.toBe(before.hash)
+    expect(after.wideHash).toBe(before.wideHash)
+  })
+
+  it('leaves open what a caller calls a step, which is new with every try', async () => {
+    const body = { code: 'x' }
+    const [one, two] = [
+      { ...body, stepId: 'a' },
+      { ...body, stepId: 'b' },
+    ]
+    expect(await keyOf({ ...asked, body: one })).toEqual(await keyOf({ ...asked, body: two }))
+  })
+
+  it('of what a rule sees as its record alone is the request, not the record', async () => {
+    const record = (requestId: string): Partial<Question> => ({
+      operation: { kind: 'other', payload: { requestId, cut: '…' } },
+    })
+    expect(await keyOf(asked, record('req_1'))).toEqual(await keyOf(asked, record('req_2')))
+    const more = { ...asked, body: { ttlMs: 2 } }
+    expect((await keyOf(more, record('req_1'))).hash).not.toBe((await keyOf(asked, record('req_1'))).hash)
+  })
+})

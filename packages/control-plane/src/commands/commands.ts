@@ -1,0 +1,271 @@
+import {
+  AirlockError,
+  type Command,
+  isAirlockError,
+  type NodeCommandSpec,
+  type Operation,
+  type RunCommandBody,
+  type SignalName,
+} from '@airlock/contract'
+import { newId, untilAborted } from '@airlock/std'
+import {
+  type CommandEnd,
+  deleteCommand,
+  findCommand,
+  insertCommand,
+  listCommands,
+  type StoredCommand,
+} from '../store/commands.ts'
+import type { StoredSandbox } from '../store/sandboxes.ts'
+import type { Activity } from '../sandboxes/activity.ts'
+import { insidePath } from '../sandboxes/asked-paths.ts'
+import type { CommandWatch } from './command-watch.ts'
+import type { Context } from '../app/context.ts'
+import type { Caller, CommandRef, Page } from '../app/core.ts'
+import { boundTimeout, deedOf, describeError, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
+import { toCommand } from '../sandboxes/nouns.ts'
+import { OpenOutputs } from './open-outputs.ts'
+import { assertHere, inSandbox, ownedSandbox, usableSandbox } from '../sandboxes/owned-sandbox.ts'
+import { toPage } from '../sandboxes/sandboxes.ts'
+
+interface Parts {
+  readonly activity: Activity
+  readonly watch: CommandWatch<StoredCommand, CommandEnd>
+}
+
+/** Commands in sandboxes: asked for, recorded, started, followed. */
+export class Commands {
+  readonly #context: Context
+  readonly #parts: Parts
+  readonly #outputs = new OpenOutputs()
+
+  constructor(context: Context, parts: Parts) {
+    this.#context = context
+    this.#parts = parts
+  }
+
+  /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
+  async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
+    const { readiness, audit } = this.#context
+    readiness.assertGranting()
+    const sandbox = await usableSandbox(this.#context, caller, sandboxId)
+    const { row, deed, timeoutMs } = await this.#pass(caller, sandbox, body)
+    // Never fails, and nobody needs it on disk before the command runs.
+    void this.#parts.activity.touch(sandbox)
+    await this.#parts.watch.whileStarting(row.id, async () => {
+      await this.#take(row, deed)
+      try {
+        await this.#give(row, { ...body, timeoutMs })
+      } catch (error) {
+        // Whether it runs is then for the watch to find out, and to record.
+        if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
+        throw error
+      }
+    })
+    return toCommand(row)
+  }
+
+  /** The output of a command that was just started, from its beginning, for the first who follows it. */
+  takeOutput(command: string): ReturnType<OpenOutputs['take']> {
+    return this.#outputs.take(command)
+  }
+
+  async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
+    const row = await this.#find(caller, of)
+    if (row.state !== 'running') return toCommand(row)
+    await assertHere(this.#context, await ownedSandbox(this.#context.store, caller, of.sandbox))
+    return toCommand(await untilAborted(this.#parts.watch.watch(row), signal))
+  }
+
+  async list(
+    caller: Caller,
+    sandbox: string,
+    page: { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<Page<Command>> {
+    const { id } = await ownedSandbox(this.#context.store, caller, sandbox)
+    const filter = { sandbox: id, before: page.cursor, limit: page.limit + 1 }
+    const rows = await this.#context.store.query((db) => listCommands(db, filter))
+    return toPage(rows, page.limit, toCommand)
+  }
+
+  async get(caller: Caller, of: CommandRef): Promise<Command> {
+    return toCommand(await this.#find(caller, of))
+  }
+
+  async signal(caller: Caller, of: CommandRef, name: SignalName): Promise<void> {
+    const payload = { command: of.command, signal: name }
+    const deed = await this.#passIn(caller, of, { point: 'command.signal', payload })
+    const { store, dataPlane } = this.#context
+    await doRecorded(this.#context, deed, async () => ({
+      value: await inSandbox(store, of.sandbox, () => dataPlane.signal(of, name)),
+    }))
+  }
+
+  async writeStdin(
+    caller: Caller,
+    of: CommandRef,
+    input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
+  ): Promise<void> {
+    const payload = { command: of.command, end: input.end }
+    const deed = await this.#passIn(caller, of, { point: 'command.stdin', payload })
+    const { store, dataPlane } = this.#context
+    await doRecorded(this.#context, deed, async () => {
+      const counted = countBytes(input.bytes)
+      await inSandbox(store, of.sandbox, () => dataPlane.writeStdin(of, { bytes: counted.bytes, end: input.end }))
+      return { value: undefined, payload: { bytes: counted.count() } }
+    })
+  }
+
+  /** The record and the row, at the same time: neither needs the other, and nothing runs before both are on disk (G7). */
+  async #take(row: StoredCommand, deed: Governed): Promise<void> {
+    const { audit, failpoint } = this.#context
+    const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('command.recorded'))
+    const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
+    if (written.status === 'rejected') {
+      if (recorded.status === 'fulfilled')
+        audit.note({ ...deed, status: 'failed', error: describeError(written.reason) })
+      throw written.reason
+    }
+    if (recorded.status === 'rejected') {
+      await this.#forget(row)
+      throw recorded.reason
+    }
+  }
+
+  async #insert(row: StoredCommand): Promise<void> {
+    const { store, failpoint } = this.#context
+    // A host that dies takes the sandbox along, and its evidence is on disk.
+    try {
+      await store.quickly((db) => insertCommand(db, row))
+    } catch (error) {
+      throw store.isMissing(error) ? new AirlockError('sandbox_ended', undefined, { cause: error }) : error
+    }
+    await failpoint('command.row-written')
+  }
+
+  /** One that is waited for says everything over the call that starts it. */
+  async #give(row: StoredCommand, body: RunCommandBody): Promise<void> {
+    const { store, dataPlane, failpoint } = this.#context
+    const spec = specOf(row, body)
+    const letGo = new AbortController()
+    const follow = () => void this.#parts.watch.watch(row)
+    try {
+      const output = await inSandbox(store, row.sandbox, async () =>
+        body.background
+          ? void (await dataPlane.run(row.sandbox, spec))
+          : dataPlane.runFollowed(row.sandbox, spec, letGo.signal),
+      )
+      await failpoint('command.running')
+      if (!output) return follow()
+      this.#outputs.hold(row.id, output, () => {
+        letGo.abort()
+        follow()
+      })
+    } catch (error) {
+      if (!isUncertain(error)) await this.#forget(row)
+      throw error
+    }
+  }
+
+  /** It never began. A row that cannot be deleted now is found by the sweep, and is lost. */
+  async #forget(row: StoredCommand): Promise<void> {
+    await this.#context.store
+      .query((db) => deleteCommand(db, row.id))
+      .catch((error: unknown) => this.#context.log.warn('a refused command stays in the store', { row: row.id, error }))
+  }
+
+  async #find(caller: Caller, of: CommandRef): Promise<StoredCommand> {
+    await ownedSandbox(this.#context.store, caller, of.sandbox)
+    const row = await this.#context.store.query((db) => findCommand(db, of))
+    if (!row) throw new AirlockError('command_not_found')
+    return row
+  }
+
+  /** What is refused is no use of the sandbox. What a policy bounds is bounded here, and on record. */
+  async #pass(
+    caller: Caller,
+    sandbox: StoredSandbox,
+    body: RunCommandBody,
+  ): Promise<{ readonly row: StoredCommand; readonly deed: Governed; readonly timeoutMs: number }> {
+    const row = newRow(sandbox, { caller, body, now: this.#context.clock.now() })
+    const { argv, cwd } = row
+    const env = Object.keys(body.env)
+    const { timeoutMs: asksMs, cpuTimeMs } = body
+    const bounds = { env, timeoutMs: asksMs, ...(cpuTimeMs === undefined ? {} : { cpuTimeMs }) }
+    const about: Operation = { kind: 'command', argv: [...argv], cwd: insidePath(cwd), ...bounds }
+    const asked = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
+    const passed = await this.#context.guardian.pass(caller, asked, about)
+    const timeoutMs = boundTimeout(body.timeoutMs, passed.decision)
+    return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
+  }
+
+  /** For something with a command that runs. */
+  async #passIn(caller: Caller, of: CommandRef, what: Parameters<typeof deedOf>[2]): Promise<Governed> {
+    this.#context.readiness.assertGranting()
+    const sandbox = await usableSandbox(this.#context, caller, of.sandbox)
+    if ((await this.#find(caller, of)).state !== 'running') throw new AirlockError('command_ended')
+    const deed = await this.#context.guardian.pass(caller, deedOf(caller, sandbox, what))
+    await this.#parts.activity.touch(sandbox)
+    return deed
+  }
+}
+
+/** Bytes that pass through, and how many they were. */
+export function countBytes(bytes: AsyncIterable<Buffer>): { readonly bytes: AsyncIterable<Buffer>; count(): number } {
+  let count = 0
+  const through = async function* () {
+    for await (const chunk of bytes) {
+      count += chunk.length
+      yield chunk
+    }
+  }
+  return { bytes: through(), count: () => count }
+}
+
+/** Nobody answered: it may run, or not. */
+function isUncertain(error: unknown): boolean {
+  return isAirlockError(error) && error.code === 'data_plane_unavailable'
+}
+
+function newRow(
+  sandbox: StoredSandbox,
+  of: { readonly caller: Caller; readonly body: RunCommandBody; readonly now: number },
+): StoredCommand {
+  const { body, caller, now } = of
+  return {
+    id: newId('cmd', now),
+    tenant: sandbox.tenant,
+    agent: sandbox.agent,
+    sandbox: sandbox.id,
+    argv: body.argv ?? ['/bin/sh', '-c', body.shell ?? ''],
+    cwd: body.cwd,
+    state: 'running',
+    exitCode: null,
+    signal: null,
+    timedOut: false,
+    cause: null,
+    truncated: false,
+    outputBytes: 0,
+    maxOutputBytes: body.maxOutputBytes,
+    startedAt: now,
+    endedAt: null,
+    actor: caller.principal.actor,
+    recorded: false,
+    decision: null,
+  }
+}
+
+function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
+  const { id, argv, cwd, maxOutputBytes } = row
+  const { env, stdin = 'none', timeoutMs, cpuTimeMs } = body
+  const limits = cpuTimeMs === undefined ? {} : { limits: { cpuSeconds: Math.ceil(cpuTimeMs / 1000) } }
+  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits }
+}
+
+/** What is recorded of a request: the values of its environment and its stdin are not. */
+function requestOf(row: StoredCommand, body: RunCommandBody) {
+  const { argv, cwd } = row
+  const { timeoutMs, cpuTimeMs } = body
+  const bounds = { timeoutMs, ...(cpuTimeMs === undefined ? {} : { cpuTimeMs }) }
+  return { command: row.id, argv: [...argv], cwd, env: Object.keys(body.env), ...bounds }
+}

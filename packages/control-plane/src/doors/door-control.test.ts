@@ -1,0 +1,182 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { registerAgentBody, type RenewedToken, type Self, signSandboxToken } from '@airlock/contract'
+import { deadline, waitFor } from '@airlock/std'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { SandboxTokenDesk } from './sandbox-tokens.ts'
+import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
+import { DoorControl } from './door-control.ts'
+import { TestRecorder } from '../testing/recorder.ts'
+import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
+import { createWho, type Who } from '../app/who.ts'
+
+const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
+const KEY = { tenant: 'default', agent: 'coder' }
+const REFUSED = { code: 'token_refused' }
+
+for (const dialect of DIALECTS)
+  describe(dialect.name, dialect.options, () => {
+    let recorder: TestRecorder
+    let stores: TestStores
+    let world: World
+    let who: Who
+    let sandbox: string
+
+    beforeAll(async () => {
+      recorder = await TestRecorder.start()
+      stores = await dialect.start()
+    })
+    afterAll(async () => {
+      await recorder?.stop()
+      await stores?.stop()
+    })
+    beforeEach(async () => {
+      world = await World.make(recorder, { place: await stores.make() })
+      who = createWho(world.context, world.lifecycle)
+      await who.agents.register(ADMIN, registerAgentBody.parse({ id: 'coder', approve: true }))
+      sandbox = await create()
+    })
+    afterEach(() => world?.close())
+
+    const create = async () => (await world.lifecycle.creation.create(CALLER, aSandbox({ agent: 'coder' }))).id
+    const token = (of = sandbox) => world.plane.tokens.get(of) ?? ''
+    const ask = (what: 'self' | 'heartbeat' | 'renew' = 'self', by = token(), at = sandbox) =>
+      world.lifecycle.doorControl.answer({ sandbox: at, token: by === '' ? null : by, ask: what })
+    const renew = async () => (await ask('renew')) as RenewedToken
+    /** Nothing is opened, and the evidence of the tenant says why. */
+    const expectRefused = async (reason: string, by = token(), at = sandbox) => {
+      for (const what of ['self', 'heartbeat', 'renew'] as const)
+        await expect(ask(what, by, at)).rejects.toMatchObject(REFUSED)
+      const records = (await world.evidence(at)).filter(({ point }) => point === 'auth.refuse')
+      expect(records.map(({ agent, actor, status, payload }) => ({ agent, actor, status, payload }))).toEqual(
+        ['self', 'heartbeat', 'renew'].map((what) => ({
+          agent: 'coder',
+          actor: `sandbox:${at}`,
+          status: 'denied',
+          payload: { reason, door: 'control', ask: what },
+        })),
+      )
+    }
+
+    it('says who a sandbox is, to the token that it was given at its creation', async () => {
+      expect(await ask()).toEqual({
+        sandbox,
+        tenant: 'default',
+        agent: 'coder',
+        generation: 1,
+        scopes: ['self', 'heartbeat', 'renew'],
+        expiresAt: new Date(world.clock.now() + 600_000).toISOString(),
+        sandboxExpiresAt: new Date(world.clock.now() + 600_000).toISOString(),
+      } satisfies Self)
+    })
+
+    it('renews a token, with a record before, and both are good until their own end', async () => {
+      world.clock.advance(300_000)
+      const { token: next, lifeMs, expiresAt } = await renew()
+      expect([lifeMs, expiresAt]).toEqual([600_000, new Date(world.clock.now() + 600_000).toISOString()])
+      expect(await ask('self')).toMatchObject({ sandbox })
+      world.clock.advance(300_000)
+      await expect(ask('self')).rejects.toMatchObject({ ...REFUSED, message: 'The token has expired.' })
+      expect(await ask('self', next)).toMatchObject({ sandbox })
+      const causes = (await world.connections(sandbox)).map(({ payload }) => payload['cause'])
+      expect(causes).toEqual(['creation', 'renewal'])
+    })
+
+    it('renews nothing that cannot be recorded', async () => {
+      world.refused = ['sandbox.connect done']
+      await expect(renew()).rejects.toMatchObject({ code: 'evidence_unavailable' })
+    })
+
+    it('takes a heartbeat for a sign of life, and a renewal for none', async () => {
+      const seen = async () => (await who.agents.get(ADMIN, 'coder')).lastSeenAt
+      const before = await seen()
+      world.clock.advance(1_000)
+      await renew()
+      expect(await seen()).toBe(before)
+      await ask('heartbeat')
+      expect(await seen()).toBe(new Date(world.clock.now()).toISOString())
+    })
+
+    it('refuses who brings none', async () => expectRefused('missing', ''))
+    it('refuses what is no token', async () => expectRefused('malformed', 'al_x_y'))
+    it('refuses the key of a user', async () => expectRefused('malformed', `al_${'k'.repeat(26)}_${'s'.repeat(32)}`))
+
+    it('refuses what somebody else signed', async () => {
+      const desk = new SandboxTokenDesk(generateKeyPairSync('ed25519').privateKey)
+      const row = { id: sandbox, ...KEY, generation: 1 }
+      await expectRefused('forged', desk.issue(row, world.clock.now()).text)
+    })
+
+    it('refuses what was altered', async () => {
+      const [payload = '', signature] = token().slice('alt_'.length).split('.')
+      const claims = Buffer.from(payload, 'base64url').toString().replace('"generation":1', '"generation":2')
+      await expectRefused('forged', `alt_${Buffer.from(claims).toString('base64url')}.${signature}`)
+    })
+
+    it('refuses what has expired', async () => {
+      world.clock.advance(600_000)
+      await expectRefused('expired')
+    })
+
+    it('refuses the token of another sandbox, of the same agent too, and says so at the socket where it came', async () => {
+      const other = await create()
+      await expectRefused('other sandbox', token(other))
+      expect(await ask('self', token(other), other)).toMatchObject({ sandbox: other })
+    })
+
+    it('refuses the token of a sandbox that has ended', async () => {
+      const old = token()
+      await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'key:test' })
+      await expectRefused('sandbox ended', old)
+    })
+
+    it('refuses the token of an old generation while its sandbox still runs', async () => {
+      await stores.run(world.place, `UPDATE agents SET generation = 2 WHERE id = 'coder'`)
+      await expectRefused('old generation')
+      await expect(world.lifecycle.connections.connect(CALLER, sandbox, { revoke: false })).rejects.toMatchObject({
+        code: 'stale_generation',
+      })
+    })
+
+    it.each([
+      ['revoke', 'agent not approved'],
+      ['suspend', 'agent suspended'],
+      ['remove', 'agent gone'],
+    ] as const)('refuses from the moment of %s on, before the sandbox has ended', async (verb, reason) => {
+      // Nobody ends a sandbox that is not in its turn.
+      const ended = await world.context.turns.run(sandbox, async () => {
+        const work = who.agents[verb](ADMIN, 'coder', {})
+        const refused = async () =>
+          ask().then(
+            () => undefined,
+            () => true,
+          )
+        await waitFor(refused, { signal: deadline(10_000), everyMs: 5 })
+        const records = (await world.evidence(sandbox)).filter(({ point }) => point === 'auth.refuse')
+        expect(records.map(({ payload }) => payload['reason'])).toEqual([reason])
+        return { work }
+      })
+      await ended.work
+    })
+
+    it('refuses every token from before a connection that revokes them', async () => {
+      const first = token()
+      const { token: second } = await renew()
+      const { expiresAt, ...connection } = await world.lifecycle.connections.connect(CALLER, sandbox, { revoke: true })
+      expect(connection).toMatchObject({ sandbox, agent: 'coder', generation: 1 })
+      expect(await ask()).toMatchObject({ sandbox, expiresAt })
+      for (const old of [first, second]) await expect(ask('self', old)).rejects.toMatchObject(REFUSED)
+      const refused = (await world.evidence(sandbox)).filter(({ point }) => point === 'auth.refuse')
+      expect(refused.map(({ payload }) => payload['reason'])).toEqual(['revoked', 'revoked'])
+    })
+
+    it('refuses what its scopes do not say', async () => {
+      const { privateKey } = generateKeyPairSync('ed25519')
+      const desk = new SandboxTokenDesk(privateKey)
+      const at = world.clock.now()
+      const claims = { tokenId: 'tok_1', ...KEY, sandbox, generation: 1, issuedAt: at, expiresAt: at + 1000 }
+      const narrow = signSandboxToken({ ...claims, scopes: ['self'] }, privateKey)
+      const control = new DoorControl({ ...world.context, sandboxTokens: desk }, world.lifecycle)
+      expect(await control.answer({ sandbox, token: narrow, ask: 'self' })).toMatchObject({ scopes: ['self'] })
+      await expect(control.answer({ sandbox, token: narrow, ask: 'renew' })).rejects.toMatchObject(REFUSED)
+    })
+  })

@@ -1,0 +1,282 @@
+import {
+  AirlockError,
+  type DataPlaneHealth,
+  dataPlaneHealth,
+  DEFAULTS,
+  type FileOperation,
+  type FoundPath,
+  foundPath,
+  type FreezeRequest,
+  frozenSandboxes,
+  type FrozenSandboxes,
+  guestResults,
+  type Limits,
+  limits,
+  type LookAtPathRequest,
+  type NodeCommand,
+  nodeCommand,
+  type NodeCommandSpec,
+  type NodeSandbox,
+  nodeSandbox,
+  type NodeSession,
+  nodeSession,
+  type NodeMetrics,
+  nodeMetrics,
+  type NodeSessionSpec,
+  type NodeStepSpec,
+  type NodeToken,
+  type SignalName,
+  startedSandbox,
+  type StartedSandbox,
+  stoppedSandbox,
+  type StoppedSandbox,
+} from '@airlock/contract'
+import { deadline } from '@airlock/std'
+import { z } from 'zod'
+import type { CommandRef, FileAnswer } from '../app/core.ts'
+import { FollowedCalls } from './data-plane-follow.ts'
+import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
+import { DataPlaneImages } from './data-plane-images.ts'
+import { type OutputItem, readOutput } from './data-plane-output.ts'
+
+const SHORT_MS = 5_000
+const GUEST_MS = 30_000
+const START_MS = 60_000
+const STOP_MS = 25_000
+/** A disk may have to grow, or memory to be taken back. */
+const LIMITS_MS = 120_000
+/** A wait is asked again after this long, so that a data plane that forgot it is found out. */
+const WAIT_MS = 60_000
+/** No transfer outlives the sandbox that it is with. */
+const TRANSFER_MS = DEFAULTS.maxLifetimeMs.max
+
+const nothing = z.strictObject({})
+
+/** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
+export class DataPlaneClient {
+  readonly images: DataPlaneImages
+  readonly #http: DataPlaneHttp
+  readonly #followed: FollowedCalls
+
+  constructor(socketPath: string) {
+    this.#http = new DataPlaneHttp(socketPath)
+    this.#followed = new FollowedCalls(socketPath)
+    this.images = new DataPlaneImages(this.#http)
+  }
+
+  async health(): Promise<DataPlaneHealth> {
+    return this.#http.json({ method: 'GET', path: '/health', answerMs: SHORT_MS, again: 'same' }, dataPlaneHealth)
+  }
+
+  async list(): Promise<readonly NodeSandbox[]> {
+    const schema = z.strictObject({ sandboxes: z.array(nodeSandbox) })
+    const call = { method: 'GET', path: '/sandboxes', answerMs: SHORT_MS, again: 'same' } as const
+    return (await this.#http.json(call, schema)).sandboxes
+  }
+
+  /** What the kernel says of every living sandbox now. */
+  async metrics(): Promise<NodeMetrics> {
+    const call = { method: 'GET', path: '/metrics', answerMs: GUEST_MS, again: 'same' } as const
+    return this.#http.json(call, nodeMetrics)
+  }
+
+  /** What is at a path of the host, if it may be granted. */
+  async lookAtPath(asked: LookAtPathRequest): Promise<FoundPath> {
+    const call = { method: 'POST', path: '/paths/look', json: asked, answerMs: GUEST_MS, again: 'same' } as const
+    return this.#http.json(call, foundPath)
+  }
+
+  async start(permit: string): Promise<StartedSandbox> {
+    const call = { method: 'POST', path: '/sandboxes', json: { permit }, answerMs: START_MS } as const
+    return this.#http.json({ ...call, again: 'different' }, startedSandbox)
+  }
+
+  /** For its doors, in place of the one before. */
+  async giveToken(sandbox: string, json: NodeToken): Promise<void> {
+    const call = {
+      method: 'PUT',
+      path: `/sandboxes/${sandbox}/token`,
+      json,
+      answerMs: GUEST_MS,
+      again: 'same',
+    } as const
+    await this.#http.json(call, nothing)
+  }
+
+  /** Idempotent: a sandbox that is not there is gone. */
+  async stop(sandbox: string): Promise<StoppedSandbox> {
+    const call = { method: 'DELETE', path: `/sandboxes/${sandbox}`, answerMs: STOP_MS, again: 'same' } as const
+    return this.#http.json(call, stoppedSandbox)
+  }
+
+  /** Its processes stand still when this resolves. Idempotent. */
+  async pause(sandbox: string): Promise<void> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/pause`, answerMs: GUEST_MS, again: 'same' } as const
+    await this.#http.json(call, nothing)
+  }
+
+  /** Idempotent. */
+  async resume(sandbox: string): Promise<void> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/resume`, answerMs: GUEST_MS, again: 'same' } as const
+    await this.#http.json(call, nothing)
+  }
+
+  /** The kernel holds it to what this answers: a disk that grows brings inodes. */
+  async changeLimits(sandbox: string, json: Limits): Promise<Limits> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/limits`, json, answerMs: LIMITS_MS } as const
+    return this.#http.json({ ...call, again: 'same' }, limits)
+  }
+
+  /** Everything in scope stands still, and permits of it that were signed before are worthless. */
+  async freeze(scope: FreezeRequest): Promise<FrozenSandboxes['sandboxes']> {
+    const call = { method: 'POST', path: '/freeze', json: scope, answerMs: GUEST_MS, again: 'same' } as const
+    return (await this.#http.json(call, frozenSandboxes)).sandboxes
+  }
+
+  /** Idempotent by the id in `spec`. */
+  async run(sandbox: string, spec: NodeCommandSpec): Promise<NodeCommand> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/commands`, json: spec, again: 'same' } as const
+    return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeCommand)
+  }
+
+  async command(of: CommandRef): Promise<NodeCommand> {
+    return this.#http.json({ method: 'GET', path: commandPath(of), answerMs: SHORT_MS, again: 'same' }, nodeCommand)
+  }
+
+  /** Undefined when it still runs after a while: ask again. */
+  async wait(of: CommandRef, signal: AbortSignal): Promise<NodeCommand | undefined> {
+    const patience = AbortSignal.timeout(WAIT_MS)
+    const path = `${commandPath(of)}/wait`
+    const call = { method: 'GET', path, answerMs: 2 * WAIT_MS, again: 'same' } as const
+    try {
+      return await this.#http.json({ ...call, signal: AbortSignal.any([signal, patience]) }, nodeCommand)
+    } catch (error) {
+      if (patience.aborted && !signal.aborted) return undefined
+      throw error
+    }
+  }
+
+  /** What the command said from `from` on, then its end. Stops early when the data plane goes away. */
+  async *output(
+    of: CommandRef,
+    options: { readonly from: number; readonly isRichWhole?: boolean; readonly signal: AbortSignal },
+  ): AsyncGenerator<OutputItem> {
+    const rich = options.isRichWhole === true ? '&rich=whole' : ''
+    const response = await this.#http.stream({
+      method: 'GET',
+      path: `${commandPath(of)}/output?from=${options.from}${rich}`,
+      answerMs: SHORT_MS,
+      signal: deadline(TRANSFER_MS, options.signal),
+      again: 'same',
+    })
+    yield* readOutput(bytesOf(response))
+  }
+
+  /** Idempotent by the id in `spec`. */
+  async openSession(sandbox: string, spec: NodeSessionSpec): Promise<NodeSession> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/sessions`, json: spec, again: 'same' } as const
+    return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeSession)
+  }
+
+  async interruptSession(of: SessionRef): Promise<void> {
+    const call = { method: 'POST', path: `${sessionPath(of)}/interrupt`, answerMs: GUEST_MS } as const
+    await this.#http.json({ ...call, again: 'same' }, nothing)
+  }
+
+  async restartSession(of: SessionRef): Promise<NodeSession> {
+    const call = { method: 'POST', path: `${sessionPath(of)}/restart`, answerMs: GUEST_MS } as const
+    return this.#http.json({ ...call, again: 'different' }, nodeSession)
+  }
+
+  /** Idempotent: one that is not there is closed. */
+  async closeSession(of: SessionRef): Promise<void> {
+    await this.#http.json({ method: 'DELETE', path: sessionPath(of), answerMs: GUEST_MS, again: 'same' }, nothing)
+  }
+
+  /** Runs a command and answers once it was taken, with what it says and how it ends. Idempotent by its id. */
+  async runFollowed(sandbox: string, spec: NodeCommandSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
+    return this.#followed.ask({ kind: 'command', sandbox, command: spec }, signal)
+  }
+
+  /** Gives code to a session in the same way. */
+  async step(of: SessionRef, spec: NodeStepSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
+    return this.#followed.ask({ kind: 'step', ...of, step: spec }, signal)
+  }
+
+  async signal(of: CommandRef, name: SignalName): Promise<void> {
+    const call = { method: 'POST', path: `${commandPath(of)}/signal`, json: { signal: name } } as const
+    await this.#http.json({ ...call, answerMs: GUEST_MS, again: 'different' }, nothing)
+  }
+
+  async writeStdin(of: CommandRef, input: { bytes: AsyncIterable<Buffer>; end: boolean }): Promise<void> {
+    const path = `${commandPath(of)}/stdin?end=${input.end}`
+    const call = { method: 'POST', path, bytes: input.bytes, again: 'different' } as const
+    await this.#http.json({ ...call, answerMs: TRANSFER_MS }, nothing)
+  }
+
+  async readFile(
+    sandbox: string,
+    file: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const response = await this.#http.stream({
+      method: 'GET',
+      path: filesPath(sandbox, { path: file.path }),
+      answerMs: GUEST_MS,
+      signal: deadline(TRANSFER_MS, file.signal),
+      again: 'same',
+    })
+    const size = Number(response.headers['x-size'])
+    if (Number.isSafeInteger(size)) return { size, bytes: bytesOf(response) }
+    response.destroy()
+    throw new AirlockError('internal', 'The data plane did not say how large the file is.')
+  }
+
+  async writeFile(
+    sandbox: string,
+    file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<number> {
+    const path = filesPath(sandbox, { path: file.path, mode: file.append ? 'append' : 'truncate' })
+    const call = { method: 'PUT', path, bytes: file.bytes, answerMs: TRANSFER_MS, again: 'different' } as const
+    return (await this.#http.json(call, z.strictObject({ bytes: z.int() }))).bytes
+  }
+
+  async file(sandbox: string, operation: FileOperation): Promise<FileAnswer> {
+    const call = { method: 'POST', path: `/sandboxes/${sandbox}/files`, json: operation, answerMs: GUEST_MS } as const
+    const ask = <T>(schema: z.ZodType<T>) => this.#http.json({ ...call, again: 'different' }, schema)
+    if (operation.op === 'file.stat') return toEntry(await ask(guestResults['file.stat']))
+    if (operation.op !== 'file.list') return void (await ask(guestResults[operation.op]))
+    const listing = await ask(guestResults['file.list'])
+    return { entries: listing.entries.map(toEntry), truncated: listing.truncated }
+  }
+
+  close(): void {
+    this.#http.close()
+    this.#followed.close()
+  }
+}
+
+interface SessionRef {
+  readonly sandbox: string
+  readonly session: string
+}
+
+function sessionPath(of: SessionRef): string {
+  return `/sandboxes/${of.sandbox}/sessions/${of.session}`
+}
+
+function commandPath(of: CommandRef): string {
+  return `/sandboxes/${of.sandbox}/commands/${of.command}`
+}
+
+function filesPath(sandbox: string, query: Readonly<Record<string, string>>): string {
+  return `/sandboxes/${sandbox}/files?${new URLSearchParams(query).toString()}`
+}
+
+function toEntry({ modifiedMs, target, ...entry }: z.infer<(typeof guestResults)['file.stat']>) {
+  // A date that JavaScript cannot hold would throw, and user code may set any.
+  const modifiedAt = new Date(Math.min(Math.max(modifiedMs, -MAX_DATE_MS), MAX_DATE_MS)).toISOString()
+  return { ...entry, modifiedAt, ...(target === undefined ? {} : { target }) }
+}
+
+/** The year 9999: later years are not ISO dates. */
+const MAX_DATE_MS = 253_402_300_799_999

@@ -1,0 +1,38 @@
+import type { UsageQuery, UsageReport } from '@airlock/contract'
+import { sumUsage } from '../store/usage.ts'
+import type { Context } from '../app/context.ts'
+import type { Caller } from '../app/core.ts'
+import { mayUseAgent } from '../sandboxes/owned-sandbox.ts'
+import { ownedTenant } from '../tenants/tenants.ts'
+
+/** Rows of one report; who wants more asks for fewer days. */
+const MAX_ROWS = 10_000
+
+/** The ledger, by agent and day: of one's own tenant, and of the agents that one may act for. */
+export class Usage {
+  readonly #world: Pick<Context, 'store' | 'readiness'>
+
+  constructor(world: Pick<Context, 'store' | 'readiness'>) {
+    this.#world = world
+  }
+
+  async report(caller: Caller, query: UsageQuery): Promise<UsageReport> {
+    const { store, readiness } = this.#world
+    readiness.assertServing()
+    const { principal } = caller
+    const { id: tenant } = await ownedTenant(store, principal, query.tenant ?? principal.tenant)
+    const { agent, from, to } = query
+    const asked = agent !== undefined && mayUseAgent(principal, agent) ? [agent] : []
+    const agents = agent === undefined ? principal.agents : asked
+    const rows = await store.query((db) => sumUsage(db, { tenant, agents, from, to, limit: MAX_ROWS + 1 }))
+    const items = rows.slice(0, MAX_ROWS).map(({ wallMs, cpuMs, computeMs, microDollars, ...row }) => ({
+      tenant,
+      ...row,
+      wallSeconds: wallMs / 1000,
+      cpuSeconds: cpuMs / 1000,
+      computeSeconds: computeMs / 1000,
+      dollars: microDollars / 1e6,
+    }))
+    return { items, truncated: rows.length > MAX_ROWS }
+  }
+}

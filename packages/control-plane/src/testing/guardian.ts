@@ -1,0 +1,29 @@
+import type { AuditSink } from '@airlock/audit'
+import { AirlockError, type Decision, type Question } from '@airlock/contract'
+import { createLog } from '@airlock/std'
+import type { Approvals, Asker } from '../approvals/asker.ts'
+import { Guardian } from '../policies/guardian.ts'
+import { KillList } from '../kills/kill-list.ts'
+import { PolicyBook } from '../policies/policy-book.ts'
+import type { Store } from '../store/store.ts'
+import type { Context } from '../app/context.ts'
+
+/** For tests: the real Guardian on the policies of a store, with nobody to answer an ask. */
+export function makeGuardian(
+  store: Store,
+  audit: AuditSink,
+  kills = new KillList(),
+): Pick<Context, 'policies' | 'guardian'> {
+  const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
+  const policies = new PolicyBook({ store, log, default: 'allow' })
+  const guardian = new Guardian({ book: policies, sources: [], approvals: new UnansweredApprovals(), audit, kills })
+  return { policies, guardian }
+}
+
+/** Nobody can be asked: an *ask* stays unanswered. */
+class UnansweredApprovals implements Approvals {
+  async settle(_asker: Asker, _question: Question, decision: Decision): Promise<Decision> {
+    const rule = decision.rules.find(({ effect }) => effect === 'ask')
+    throw new AirlockError('approval_required', rule && `A person must approve it: ${rule.reason}`)
+  }
+}

@@ -1,0 +1,61 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RecorderClient } from '@airlock/audit'
+import { createLog } from '@airlock/std'
+import { COMPILED } from '../../../../test/support/compiled.ts'
+
+const MAIN = new URL('../../../recorder/src/main.ts', import.meta.url).pathname
+
+/** A real recorder in its own process, as the supervisor starts it. */
+export class TestRecorder {
+  readonly #home: string
+  readonly #child: ChildProcess
+  readonly #clients: RecorderClient[] = []
+
+  private constructor(home: string, child: ChildProcess) {
+    this.#home = home
+    this.#child = child
+  }
+
+  static async start(uid: number | null = null): Promise<TestRecorder> {
+    const home = mkdtempSync(join(tmpdir(), 'airlock-recorder-'))
+    chmodSync(home, 0o711)
+    for (const dir of ['recorder', 'recorder-public']) mkdirSync(join(home, dir), { recursive: true })
+    const config = {
+      stateDir: join(home, 'recorder'),
+      publicDir: join(home, 'recorder-public'),
+      sockets: [{ path: join(home, 'recorder.sock'), process: 'control-plane', uid }],
+      retention: { days: 30, maxBytes: 2 ** 30, minAgeHours: 24 },
+      drop: null,
+      logLevel: 'silent',
+      failpoint: null,
+    }
+    const child = fork(MAIN, { env: { ...COMPILED, AIRLOCK_PROCESS: JSON.stringify(config) }, execArgv: [] })
+    await once(child, 'message')
+    return new TestRecorder(home, child)
+  }
+
+  get socket(): string {
+    return join(this.#home, 'recorder.sock')
+  }
+
+  client(spill: string): RecorderClient {
+    const spillDir = join(this.#home, 'spill', spill)
+    mkdirSync(spillDir, { recursive: true })
+    const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
+    const client = new RecorderClient({ socket: this.socket, spillDir, log })
+    this.#clients.push(client)
+    return client
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.close()
+    const exited = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await exited
+    rmSync(this.#home, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,56 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { AirlockError } from '@airlock/contract'
+import type { Context } from '../app/context.ts'
+
+/** Remembers which doors are open, and can be killed. It lets nobody in: that is for the real ones. */
+export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | 'shut' | 'close'> {
+  readonly calls: string[] = []
+  readonly opened = new Set<string>()
+  /** Those that were made without a place for doors. */
+  readonly doorless = new Set<string>()
+  isDead = false
+  #server: Server | undefined
+
+  async list(): Promise<readonly string[]> {
+    this.#assertAlive()
+    return [...this.opened]
+  }
+
+  async open(sandbox: string): Promise<void> {
+    this.#assertAlive()
+    this.calls.push(`open ${sandbox}`)
+    if (this.doorless.has(sandbox)) throw new AirlockError('sandbox_not_found')
+    this.opened.add(sandbox)
+  }
+
+  async shut(sandbox: string): Promise<void> {
+    this.#assertAlive()
+    this.calls.push(`shut ${sandbox}`)
+    this.opened.delete(sandbox)
+  }
+
+  close(): void {}
+
+  /** Also for a control plane that is a process of its own. */
+  async listen(path: string): Promise<void> {
+    const server = createServer((request, response) => void this.#answer(request, response))
+    this.#server = server
+    await new Promise<void>((resolve) => server.listen(path, resolve))
+  }
+
+  stop(): void {
+    this.#server?.close()
+    this.#server?.closeAllConnections()
+  }
+
+  async #answer({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const sandbox = url.split('/')[2] ?? ''
+    if (method === 'PUT') await this.open(sandbox)
+    if (method === 'DELETE') await this.shut(sandbox)
+    response.end(JSON.stringify(method === 'GET' ? { sandboxes: await this.list() } : {}))
+  }
+
+  #assertAlive(): void {
+    if (this.isDead) throw new AirlockError('door_unavailable')
+  }
+}

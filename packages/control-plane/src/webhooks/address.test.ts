@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest'
+import { isPrivate, webhookAddress } from './address.ts'
+
+it.each([
+  '0.0.0.0',
+  '10.0.0.1',
+  '100.64.0.1',
+  '127.0.0.1',
+  '127.255.255.254',
+  '169.254.169.254',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.168.1.1',
+  '198.18.0.1',
+  '224.0.0.1',
+  '255.255.255.255',
+  '::',
+  '::1',
+  '::7f00:1',
+  '::ffff:10.0.0.1',
+  '64:ff9b::a00:1',
+  '2002:7f00:1::',
+  '2001:0:1::1',
+  'fc00::1',
+  'fd12:3456::1',
+  'fe80::1',
+  'fec0::1',
+  'ff02::1',
+])('%s is not public', (address) => {
+  expect(isPrivate(address)).toBe(true)
+})
+
+it.each(['1.1.1.1', '93.184.216.34', '172.32.0.1', '100.128.0.1', '192.0.1.1', '2606:4700::1111', '2a00:1450::1'])(
+  '%s is public',
+  (address) => {
+    expect(isPrivate(address)).toBe(false)
+  },
+)
+
+it('connects to a public address as it is, and resolves no name for it', async () => {
+  expect(await webhookAddress(new URL('https://1.1.1.1/x'), false)).toBe('1.1.1.1')
+  expect(await webhookAddress(new URL('https://[2606:4700::1111]/'), false)).toBe('2606:4700::1111')
+})
+
+it('refuses a name that leads to this machine, unless that is allowed', async () => {
+  const url = new URL('https://localhost/')
+  await expect(webhookAddress(url, false)).rejects.toMatchObject({ code: 'forbidden' })
+  expect(isPrivate(await webhookAddress(url, true))).toBe(true)
+})
