@@ -28,6 +28,8 @@ export const APPROVAL_ROUTES = {
   listApprovals: {
     method: 'GET',
     path: '/v1/approvals',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List asks and what became of them, newest first; the pending ones unless a state is asked for.',
     roles: READERS,
     query: z.strictObject({
@@ -43,6 +45,8 @@ export const APPROVAL_ROUTES = {
   approvalEvents: {
     method: 'GET',
     path: '/v1/approvals/events',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The pending asks as JSON; as SSE those, then every new one and every answer.',
     roles: READERS,
     query: z.strictObject({ agent: agentId.optional() }),
@@ -54,6 +58,8 @@ export const APPROVAL_ROUTES = {
   getApproval: {
     method: 'GET',
     path: '/v1/approvals/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one ask, with all that was asked for.',
     roles: READERS,
     params: ofApproval,
@@ -64,6 +70,8 @@ export const APPROVAL_ROUTES = {
   approveApproval: {
     method: 'POST',
     path: '/v1/approvals/{id}/approve',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Let what was asked for happen. Never by who asked, nor by a key that is bound to agents.',
     roles: GUARDS,
     params: ofApproval,
@@ -76,6 +84,8 @@ export const APPROVAL_ROUTES = {
   rejectApproval: {
     method: 'POST',
     path: '/v1/approvals/{id}/reject',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Say no. The same request is then denied until the ask would have expired.',
     roles: GUARDS,
     params: ofApproval,
@@ -88,6 +98,8 @@ export const APPROVAL_ROUTES = {
   revokeApproval: {
     method: 'POST',
     path: '/v1/approvals/{id}/revoke',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Take an approval back that is not used yet, or is used again and again.',
     roles: GUARDS,
     params: ofApproval,
@@ -99,6 +111,8 @@ export const APPROVAL_ROUTES = {
   createWebhook: {
     method: 'POST',
     path: '/v1/webhooks',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Be told of events by HTTP. The answer holds the secret that signs them, once.',
     roles: ADMINS,
     body: createWebhookBody,
@@ -110,6 +124,8 @@ export const APPROVAL_ROUTES = {
   listWebhooks: {
     method: 'GET',
     path: '/v1/webhooks',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the webhooks of your tenant, oldest first.',
     roles: ADMINS,
     answers: 'json',
@@ -119,6 +135,8 @@ export const APPROVAL_ROUTES = {
   getWebhook: {
     method: 'GET',
     path: '/v1/webhooks/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one webhook, and how its last delivery went.',
     roles: ADMINS,
     params: ofWebhook,
@@ -129,6 +147,8 @@ export const APPROVAL_ROUTES = {
   removeWebhook: {
     method: 'DELETE',
     path: '/v1/webhooks/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Tell it nothing any more.',
     roles: ADMINS,
     params: ofWebhook,

@@ -15,6 +15,8 @@ export const BUDGET_ROUTES = {
   getAgentBudget: {
     method: 'GET',
     path: '/v1/budgets/agents/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What an agent may have at once and spend in a day, and how much of it is taken.',
     roles: READERS,
     params: ofAgent,
@@ -25,6 +27,8 @@ export const BUDGET_ROUTES = {
   setAgentBudget: {
     method: 'PUT',
     path: '/v1/budgets/agents/{id}',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Set limits of an agent. What is absent stays; null goes back to the default. Sandboxes that live go on.',
     roles: ADMINS,
     params: ofAgent,
@@ -37,6 +41,8 @@ export const BUDGET_ROUTES = {
   getTenantBudget: {
     method: 'GET',
     path: '/v1/budgets/tenants/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The same of all agents of a tenant together.',
     roles: READERS,
     params: ofTenant,
@@ -47,6 +53,8 @@ export const BUDGET_ROUTES = {
   setTenantBudget: {
     method: 'PUT',
     path: '/v1/budgets/tenants/{id}',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Set limits of a tenant; only the platform may.',
     roles: ADMINS,
     scope: 'platform',
@@ -60,6 +68,8 @@ export const BUDGET_ROUTES = {
   getUsage: {
     method: 'GET',
     path: '/v1/usage',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What agents used, by day, the latest first; as CSV when asked for.',
     roles: READERS,
     query: usageQuery,

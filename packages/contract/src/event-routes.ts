@@ -17,6 +17,8 @@ const AUDITORS: readonly Role[] = ['admin', 'auditor']
 
 const streams = {
   method: 'GET',
+  needs: 'serving',
+  repeats: 'safe',
   roles: READERS,
   answers: 'json-or-events',
   response: eventPage,
@@ -53,6 +55,8 @@ export const EVENT_ROUTES = {
   agentSummary: {
     method: 'GET',
     path: '/v1/agents/{id}/summary',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What an agent did on this node in the last days: operations, failures, durations, resources, trend.',
     roles: READERS,
     params: z.strictObject({ id: agentId }),
@@ -64,6 +68,8 @@ export const EVENT_ROUTES = {
   auditStats: {
     method: 'GET',
     path: '/v1/audit/stats',
+    needs: 'serving',
+    repeats: 'safe',
     summary:
       'How much evidence of your tenant this node has, how fast it grows, whether it verifies, what was dropped.',
     roles: AUDITORS,

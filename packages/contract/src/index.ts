@@ -218,6 +218,7 @@ export { resourceUsage, type ResourceUsage } from './resource-usage.ts'
 export {
   COMMON_ERRORS,
   isReducing,
+  type Needs,
   GUARDED_ERRORS,
   ROUTES,
   type Route,

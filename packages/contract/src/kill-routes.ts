@@ -12,6 +12,8 @@ export const KILL_ROUTES = {
   turnKillswitchOn: {
     method: 'POST',
     path: '/v1/killswitch',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'End a sandbox, or all of an agent, a tenant or the server, and grant nothing there until it is lifted.',
     roles: GUARDS,
     body: killBody,
@@ -23,6 +25,8 @@ export const KILL_ROUTES = {
   listKillswitches: {
     method: 'GET',
     path: '/v1/killswitch',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The killswitches that concern your tenant, newest first, with what each did.',
     roles: ['admin', 'operator', 'auditor'],
     query: z.strictObject({ all: flag.describe('Also those that were lifted.') }),
@@ -33,6 +37,8 @@ export const KILL_ROUTES = {
   liftKillswitch: {
     method: 'POST',
     path: '/v1/killswitch/lift',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Turn a killswitch off. What it ended stays ended.',
     roles: ['admin'],
     body: liftBody,

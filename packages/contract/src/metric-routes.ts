@@ -8,6 +8,8 @@ export const METRIC_ROUTES = {
   tenantMetrics: {
     method: 'GET',
     path: '/v1/metrics',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What every living sandbox of yours on this node uses now, and all of them together.',
     roles: READERS,
     query: tenantMetricsQuery,
@@ -18,6 +20,8 @@ export const METRIC_ROUTES = {
   sandboxMetrics: {
     method: 'GET',
     path: '/v1/sandboxes/{id}/metrics',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What a sandbox uses now and used before; as SSE each sample and alert while it lives.',
     roles: READERS,
     params: z.strictObject({ id: sandboxId }),
@@ -30,6 +34,8 @@ export const METRIC_ROUTES = {
   agentMetrics: {
     method: 'GET',
     path: '/v1/agents/{id}/metrics',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The same of all sandboxes of an agent on this node, and together.',
     roles: READERS,
     params: z.strictObject({ id: agentId }),

@@ -29,6 +29,8 @@ export const POLICY_ROUTES = {
   listPolicies: {
     method: 'GET',
     path: '/v1/policies',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the policies of your tenant, or those of the whole server, each in its latest version.',
     roles: READERS,
     query: ofScope,
@@ -39,6 +41,8 @@ export const POLICY_ROUTES = {
   getPolicy: {
     method: 'GET',
     path: '/v1/policies/{name}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at a policy, in its latest version or in another.',
     roles: READERS,
     params: ofPolicy,
@@ -50,6 +54,8 @@ export const POLICY_ROUTES = {
   listPolicyVersions: {
     method: 'GET',
     path: '/v1/policies/{name}/versions',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the versions of a policy, newest first.',
     roles: READERS,
     params: ofPolicy,
@@ -61,6 +67,8 @@ export const POLICY_ROUTES = {
   putPolicy: {
     method: 'PUT',
     path: '/v1/policies/{name}',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary:
       'Give a policy a new version. Its examples must hold; it is in force at once, everywhere within two seconds.',
     roles: ADMINS,
@@ -75,6 +83,8 @@ export const POLICY_ROUTES = {
   removePolicy: {
     method: 'DELETE',
     path: '/v1/policies/{name}',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Take a policy out of force. Its versions are kept.',
     roles: ADMINS,
     params: ofPolicy,
@@ -86,6 +96,8 @@ export const POLICY_ROUTES = {
   checkPolicy: {
     method: 'POST',
     path: '/v1/policies/check',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Whether a policy would be accepted: compiles it and tries its examples. Nothing is stored.',
     // To compile what somebody wrote costs time, so it is for who may write.
     roles: ADMINS,
@@ -97,6 +109,8 @@ export const POLICY_ROUTES = {
   evaluatePolicies: {
     method: 'POST',
     path: '/v1/policies/evaluate',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What Guardian would say if you did this, and by which rules. Nothing happens.',
     roles: READERS,
     body: evaluateBody,
@@ -107,6 +121,8 @@ export const POLICY_ROUTES = {
   backtestPolicy: {
     method: 'POST',
     path: '/v1/policies/backtest',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Replay recorded decisions of your tenant on this node against a draft: what would change.',
     roles: ADMINS,
     body: backtestBody,
@@ -118,6 +134,8 @@ export const POLICY_ROUTES = {
   getGuardian: {
     method: 'GET',
     path: '/v1/guardian',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What decides: the policies in force for your tenant, how many rules of which sort, and other sources.',
     roles: READERS,
     answers: 'json',
@@ -127,6 +145,8 @@ export const POLICY_ROUTES = {
   listRules: {
     method: 'GET',
     path: '/v1/guardian/rules',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Every rule that is in force for your tenant, and those that are switched off.',
     roles: READERS,
     answers: 'json',

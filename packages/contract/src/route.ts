@@ -9,11 +9,14 @@ import { plainText } from './scalars.ts'
  *
  * `answers`: `json` (the `response` schema), `json-or-events` (the same, or `events` as SSE when the caller accepts
  * text/event-stream), `json-or-csv` (the same, or text/csv when accepted), `bytes`, `lines` (NDJSON) or `none` (204). `sends` is `json` when there is a body schema, `bytes`
- * for an upload. `effect` is the audit point of what the route does; routes that only read their own tenant's rows have none.
+ * for an upload. `needs` is what the server must be before a handler is asked, `repeats` whether asking twice has the effect of
+ * asking once, so that a client may ask again when the answer was lost. `effect` is the audit point of what the route does; routes that only read their own tenant's rows have none.
  */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
+  readonly needs: Needs
+  readonly repeats: 'safe' | 'unsafe'
   readonly summary: string
   readonly roles: readonly Role[] | 'public'
   /** Concerns the whole server, so the role alone is not enough: the key must be of the platform. */
@@ -28,6 +31,9 @@ export interface Route {
   readonly errors: readonly ErrorCode[]
   readonly effect?: Point
 }
+
+/** `serving`: started, and not stopping. `granting`: and the node is ours, so that what is granted is not granted twice. */
+export type Needs = 'nothing' | 'serving' | 'granting'
 
 /** Whether a route only takes power away. No limit on how much somebody asks for may stop it. */
 export function isReducing({ effect }: Route): boolean {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { ROUTES, type Route, type RouteName } from './routes.ts'
+import { isReducing, ROUTES, type Route, type RouteName } from './routes.ts'
 
 const NAMES = Object.keys(ROUTES) as readonly RouteName[]
 const table: Readonly<Record<RouteName, Route>> = ROUTES
@@ -26,5 +26,26 @@ describe('the table of routes', () => {
       )
     })
     expect(found).toEqual([])
+  })
+
+  it('asks nothing of the server for what is public', () => {
+    const isPublic = NAMES.filter((name) => table[name].roles === 'public')
+    expect(isPublic.filter((name) => table[name].needs !== 'nothing')).toEqual([])
+  })
+
+  it('has what grants wait until the server may grant, but for reading and mending evidence', () => {
+    const grants = NAMES.filter((name) => table[name].effect !== undefined && !isReducing(table[name]))
+    const others = grants.filter((name) => table[name].needs !== 'granting').map((name) => table[name].effect)
+    expect(new Set(others)).toEqual(new Set(['audit.read', 'audit.quarantine']))
+  })
+
+  it('keeps nothing that takes away from a server that serves', () => {
+    const reducing = NAMES.filter((name) => isReducing(table[name]))
+    expect(reducing.filter((name) => table[name].needs !== 'serving')).toEqual([])
+  })
+
+  it('lets every read be repeated', () => {
+    const reads = NAMES.filter((name) => table[name].method === 'GET')
+    expect(reads.filter((name) => table[name].repeats !== 'safe')).toEqual([])
   })
 })

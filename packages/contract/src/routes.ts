@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { APPROVAL_ROUTES } from './approval-routes.ts'
+import { AUDIT_ROUTES } from './audit-routes.ts'
 import { BUDGET_ROUTES } from './budget-routes.ts'
 import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from './command.ts'
 import { createdSandbox } from './created-sandbox.ts'
 import { connection, connectSandboxBody } from './doors-api.ts'
 import type { ErrorCode } from './errors.ts'
 import { EVENT_ROUTES } from './event-routes.ts'
-import { fileEntry } from './file.ts'
+import { FILE_ROUTES } from './file-routes.ts'
 import { KILL_ROUTES } from './kill-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
-import { role, type Role } from './principal.ts'
-import { auditChain, auditQuery, auditRecord, quarantinedHead, signedHead } from './record.ts'
+import { role } from './principal.ts'
 import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
 import {
   changeLimitsBody,
@@ -21,26 +21,14 @@ import {
   sandboxState,
   terminateSandboxBody,
 } from './sandbox.ts'
-import { agentId, commandId, name, plainText, sandboxId, sandboxPath, id } from './scalars.ts'
+import { agentId, commandId, name, plainText, sandboxId } from './scalars.ts'
 import { SESSION_ROUTES } from './session-routes.ts'
 import { WHO_ROUTES } from './who-routes.ts'
 
-export { isReducing, type Route } from './route.ts'
-
-const AUDITORS: readonly Role[] = ['admin', 'auditor']
+export { isReducing, type Needs, type Route } from './route.ts'
 
 const ofSandbox = z.strictObject({ id: sandboxId })
 const ofCommand = z.strictObject({ id: sandboxId, command: commandId })
-const atPath = z.strictObject({ path: sandboxPath })
-
-const FILES: readonly ErrorCode[] = [
-  ...LIVE,
-  'invalid_path',
-  'file_not_found',
-  'permission_denied',
-  'not_a_directory',
-  'is_a_directory',
-]
 
 /** What may go wrong when one is stopped where it stands, or let go. */
 const PAUSES: readonly ErrorCode[] = [
@@ -55,6 +43,8 @@ export const ROUTES = {
   createSandbox: {
     method: 'POST',
     path: '/v1/sandboxes',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Create a sandbox and wait until it is active.',
     roles: USERS,
     body: createSandboxBody,
@@ -66,6 +56,8 @@ export const ROUTES = {
   listSandboxes: {
     method: 'GET',
     path: '/v1/sandboxes',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List sandboxes, newest first; the living ones unless a state is asked for.',
     roles: READERS,
     query: z.strictObject({
@@ -83,6 +75,8 @@ export const ROUTES = {
   getSandbox: {
     method: 'GET',
     path: '/v1/sandboxes/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one sandbox.',
     roles: READERS,
     params: ofSandbox,
@@ -93,6 +87,8 @@ export const ROUTES = {
   getOrCreateSandbox: {
     method: 'PUT',
     path: '/v1/sandboxes/by-name/{name}',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'The living sandbox of that name, or a new one.',
     roles: USERS,
     params: z.strictObject({ name }),
@@ -105,6 +101,8 @@ export const ROUTES = {
   connectSandbox: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/connect',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Give a sandbox a new token for its door, and say what a program inside needs to reach us.',
     roles: USERS,
     params: ofSandbox,
@@ -117,6 +115,8 @@ export const ROUTES = {
   extendSandbox: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/extend',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Let a sandbox live longer, never past its maximum lifetime.',
     roles: USERS,
     params: ofSandbox,
@@ -129,6 +129,8 @@ export const ROUTES = {
   changeLimits: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/limits',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Change limits of a living sandbox, upward or downward; what is absent stays. All of them or none.',
     roles: USERS,
     params: ofSandbox,
@@ -149,6 +151,8 @@ export const ROUTES = {
   pauseSandbox: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/pause',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Stop the processes of a sandbox where they stand; its time stops too. Pausing it again answers the same.',
     roles: USERS,
     params: ofSandbox,
@@ -160,6 +164,8 @@ export const ROUTES = {
   resumeSandbox: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/resume',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Let a paused sandbox go on, with the time that it had left. Resuming it again answers the same.',
     roles: USERS,
     params: ofSandbox,
@@ -171,6 +177,8 @@ export const ROUTES = {
   terminateSandbox: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/terminate',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'End a sandbox. Ending it again answers the same.',
     roles: USERS,
     params: ofSandbox,
@@ -183,6 +191,8 @@ export const ROUTES = {
   runCommand: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/commands',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Run a command; answers when it has ended, as SSE while it runs, or at once with background.',
     roles: USERS,
     params: ofSandbox,
@@ -204,6 +214,8 @@ export const ROUTES = {
   listCommands: {
     method: 'GET',
     path: '/v1/sandboxes/{id}/commands',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the commands of a sandbox, newest first.',
     roles: READERS,
     params: ofSandbox,
@@ -215,6 +227,8 @@ export const ROUTES = {
   getCommand: {
     method: 'GET',
     path: '/v1/sandboxes/{id}/commands/{command}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one command.',
     roles: READERS,
     params: ofCommand,
@@ -225,6 +239,8 @@ export const ROUTES = {
   commandOutput: {
     method: 'GET',
     path: '/v1/sandboxes/{id}/commands/{command}/output',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The output of a command from an offset on: what there is as JSON, or SSE until it ends.',
     roles: USERS,
     params: ofCommand,
@@ -237,6 +253,8 @@ export const ROUTES = {
   signalCommand: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/commands/{command}/signal',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Send a signal to a command; SIGKILL ends its whole tree.',
     roles: USERS,
     params: ofCommand,
@@ -248,6 +266,8 @@ export const ROUTES = {
   writeStdin: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/commands/{command}/stdin',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Write the body to the stdin of a command; end=true closes it after that.',
     roles: USERS,
     params: ofCommand,
@@ -257,87 +277,7 @@ export const ROUTES = {
     errors: [...LIVE, 'command_not_found', 'command_ended', 'stdin_closed'],
     effect: 'command.stdin',
   },
-  readFile: {
-    method: 'GET',
-    path: '/v1/sandboxes/{id}/files',
-    summary: 'Download a file.',
-    roles: USERS,
-    params: ofSandbox,
-    query: atPath,
-    answers: 'bytes',
-    errors: FILES,
-    effect: 'file.read',
-  },
-  writeFile: {
-    method: 'PUT',
-    path: '/v1/sandboxes/{id}/files',
-    summary: 'Upload a file: the body replaces its content, or is appended.',
-    roles: USERS,
-    params: ofSandbox,
-    query: z.strictObject({ path: sandboxPath, append: flag }),
-    sends: 'bytes',
-    answers: 'json',
-    response: z.strictObject({ path: z.string(), bytes: z.int() }),
-    errors: [...FILES, 'disk_full', 'disk_failed', 'body_too_large'],
-    effect: 'file.write',
-  },
-  removeFile: {
-    method: 'DELETE',
-    path: '/v1/sandboxes/{id}/files',
-    summary: 'Remove a file or a directory.',
-    roles: USERS,
-    params: ofSandbox,
-    query: z.strictObject({ path: sandboxPath, recursive: flag }),
-    answers: 'none',
-    errors: [...FILES, 'directory_not_empty'],
-    effect: 'file.remove',
-  },
-  statFile: {
-    method: 'GET',
-    path: '/v1/sandboxes/{id}/files/stat',
-    summary: 'Look at a file without reading it; a link is not followed.',
-    roles: USERS,
-    params: ofSandbox,
-    query: atPath,
-    answers: 'json',
-    response: fileEntry,
-    errors: FILES,
-    effect: 'file.list',
-  },
-  listFiles: {
-    method: 'GET',
-    path: '/v1/sandboxes/{id}/files/list',
-    summary: 'List a directory.',
-    roles: USERS,
-    params: ofSandbox,
-    query: z.strictObject({ path: sandboxPath, limit: z.coerce.number().int().min(1).max(10_000).default(1000) }),
-    answers: 'json',
-    response: z.strictObject({ entries: z.array(fileEntry), truncated: z.boolean() }),
-    errors: FILES,
-    effect: 'file.list',
-  },
-  makeDirectory: {
-    method: 'POST',
-    path: '/v1/sandboxes/{id}/files/mkdir',
-    summary: 'Make a directory.',
-    roles: USERS,
-    params: ofSandbox,
-    body: z.strictObject({ path: sandboxPath, parents: z.boolean().default(true) }),
-    answers: 'none',
-    errors: [...FILES, 'file_exists', 'disk_full', 'disk_failed'],
-    effect: 'file.mkdir',
-  },
-  moveFile: {
-    method: 'POST',
-    path: '/v1/sandboxes/{id}/files/move',
-    summary: 'Move a file or a directory.',
-    roles: USERS,
-    params: ofSandbox,
-    body: z.strictObject({ from: sandboxPath, to: sandboxPath }),
-    answers: 'none',
-    errors: [...FILES, 'file_exists', 'directory_not_empty'],
-    effect: 'file.move',
-  },
+  ...FILE_ROUTES,
   ...SESSION_ROUTES,
   ...WHO_ROUTES,
   ...BUDGET_ROUTES,
@@ -346,61 +286,12 @@ export const ROUTES = {
   ...APPROVAL_ROUTES,
   ...EVENT_ROUTES,
   ...METRIC_ROUTES,
-  auditEvents: {
-    method: 'GET',
-    path: '/v1/audit/events',
-    summary: 'Evidence of your tenant on this node, newest first.',
-    roles: AUDITORS,
-    query: auditQuery,
-    answers: 'json',
-    response: page(auditRecord),
-    errors: ['evidence_unavailable'],
-    effect: 'audit.read',
-  },
-  auditExport: {
-    method: 'GET',
-    path: '/v1/audit/export',
-    summary:
-      'The whole chain of your tenant on this node as NDJSON: records and signed heads, ending with a signed head.',
-    roles: AUDITORS,
-    answers: 'lines',
-    errors: ['evidence_unavailable'],
-    effect: 'audit.read',
-  },
-  auditHead: {
-    method: 'GET',
-    path: '/v1/audit/head',
-    summary: 'A freshly signed head and the public key: keep it elsewhere, and truncation shows.',
-    roles: AUDITORS,
-    answers: 'json',
-    response: z.strictObject({ head: signedHead, publicKey: z.string() }),
-    errors: ['evidence_unavailable'],
-  },
-  auditQuarantine: {
-    method: 'POST',
-    path: '/v1/audit/quarantine',
-    summary:
-      'Set aside what does not verify of the chain of a tenant on this node, kept and stated with a signature; the chain goes on.',
-    roles: ['admin'],
-    scope: 'platform',
-    body: z.strictObject({ tenant: id.describe('`system` is the chain of what belongs to no tenant.') }),
-    answers: 'json',
-    response: quarantinedHead,
-    errors: ['tenant_not_found', 'evidence_unavailable'],
-    effect: 'audit.quarantine',
-  },
-  auditChains: {
-    method: 'GET',
-    path: '/v1/audit/chains',
-    summary: 'The chains of your tenant on all nodes that share a store: where each is, and its latest head.',
-    roles: AUDITORS,
-    answers: 'json',
-    response: z.strictObject({ items: z.array(auditChain) }),
-    errors: [],
-  },
+  ...AUDIT_ROUTES,
   whoami: {
     method: 'GET',
     path: '/v1/whoami',
+    needs: 'nothing',
+    repeats: 'safe',
     summary: 'Who the server takes you for.',
     roles: READERS,
     answers: 'json',
@@ -416,6 +307,8 @@ export const ROUTES = {
   health: {
     method: 'GET',
     path: '/healthz',
+    needs: 'nothing',
+    repeats: 'safe',
     summary: 'The process lives.',
     roles: 'public',
     answers: 'json',
@@ -425,6 +318,8 @@ export const ROUTES = {
   ready: {
     method: 'GET',
     path: '/readyz',
+    needs: 'nothing',
+    repeats: 'safe',
     summary: 'It can create sandboxes; a warning when the disk of the host is near its reserve.',
     roles: 'public',
     answers: 'json',
@@ -437,6 +332,8 @@ export const ROUTES = {
   metrics: {
     method: 'GET',
     path: '/metrics',
+    needs: 'nothing',
+    repeats: 'safe',
     summary: 'Prometheus metrics.',
     roles: ['admin', 'operator'],
     scope: 'platform',
@@ -446,12 +343,23 @@ export const ROUTES = {
   openapi: {
     method: 'GET',
     path: '/openapi.json',
+    needs: 'nothing',
+    repeats: 'safe',
     summary: 'This API as OpenAPI 3.1.',
     roles: 'public',
     answers: 'json',
     errors: [],
   },
-  docs: { method: 'GET', path: '/docs', summary: 'This API to read.', roles: 'public', answers: 'text', errors: [] },
+  docs: {
+    method: 'GET',
+    path: '/docs',
+    needs: 'nothing',
+    repeats: 'safe',
+    summary: 'This API to read.',
+    roles: 'public',
+    answers: 'text',
+    errors: [],
+  },
 } as const satisfies Record<string, Route>
 
 export type RouteName = keyof typeof ROUTES

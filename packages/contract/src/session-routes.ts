@@ -26,6 +26,8 @@ export const SESSION_ROUTES = {
   createSession: {
     method: 'POST',
     path: '/v1/sessions',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Start an interpreter that remembers, in a sandbox of yours or in a new one.',
     roles: USERS,
     body: createSessionBody,
@@ -37,6 +39,8 @@ export const SESSION_ROUTES = {
   listSessions: {
     method: 'GET',
     path: '/v1/sessions',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List sessions, newest first; the active ones unless a state is asked for.',
     roles: READERS,
     query: z.strictObject({
@@ -53,6 +57,8 @@ export const SESSION_ROUTES = {
   getSession: {
     method: 'GET',
     path: '/v1/sessions/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one session.',
     roles: READERS,
     params: ofSession,
@@ -63,6 +69,8 @@ export const SESSION_ROUTES = {
   interruptSession: {
     method: 'POST',
     path: '/v1/sessions/{id}/interrupt',
+    needs: 'serving',
+    repeats: 'unsafe',
     summary: 'Interrupt the step that runs, like Ctrl-C, or one by its id; what the session remembers is kept.',
     roles: USERS,
     params: ofSession,
@@ -74,6 +82,8 @@ export const SESSION_ROUTES = {
   restartSession: {
     method: 'POST',
     path: '/v1/sessions/{id}/restart',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Start the interpreter anew; what it remembered is gone, files stay.',
     roles: USERS,
     params: ofSession,
@@ -85,6 +95,8 @@ export const SESSION_ROUTES = {
   terminateSession: {
     method: 'POST',
     path: '/v1/sessions/{id}/terminate',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'End a session, and the sandbox that was made for it. Ending it again answers the same.',
     roles: USERS,
     params: ofSession,
@@ -96,6 +108,8 @@ export const SESSION_ROUTES = {
   runStep: {
     method: 'POST',
     path: '/v1/sessions/{id}/steps',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Run code in a session; answers when it has ended, or as SSE while it runs. At most once per stepId.',
     roles: USERS,
     params: ofSession,
@@ -109,6 +123,8 @@ export const SESSION_ROUTES = {
   listSteps: {
     method: 'GET',
     path: '/v1/sessions/{id}/steps',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the steps of a session, newest first.',
     roles: READERS,
     params: ofSession,
@@ -120,6 +136,8 @@ export const SESSION_ROUTES = {
   getStep: {
     method: 'GET',
     path: '/v1/sessions/{id}/steps/{step}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one step.',
     roles: READERS,
     params: ofStep,
@@ -130,6 +148,8 @@ export const SESSION_ROUTES = {
   stepOutput: {
     method: 'GET',
     path: '/v1/sessions/{id}/steps/{step}/output',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'The result of a step from an offset on: what there is as JSON, or SSE until it ends.',
     roles: USERS,
     params: ofStep,
@@ -142,6 +162,8 @@ export const SESSION_ROUTES = {
   listTemplates: {
     method: 'GET',
     path: '/v1/templates',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'What a sandbox can start from: what is shipped, and what your tenant has.',
     roles: READERS,
     answers: 'json',
@@ -151,6 +173,8 @@ export const SESSION_ROUTES = {
   getTemplate: {
     method: 'GET',
     path: '/v1/templates/{name}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one template.',
     roles: READERS,
     params: ofTemplate,
@@ -161,6 +185,8 @@ export const SESSION_ROUTES = {
   putTemplate: {
     method: 'PUT',
     path: '/v1/templates/{name}',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Make a template of Debian packages and defaults, or change one; it is built when it is first used.',
     roles: USERS,
     params: ofTemplate,
@@ -173,6 +199,8 @@ export const SESSION_ROUTES = {
   buildTemplate: {
     method: 'POST',
     path: '/v1/templates/{name}/build',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Build the image of a template now; as SSE with progress. One that is ready is answered at once.',
     roles: USERS,
     params: ofTemplate,
@@ -191,6 +219,8 @@ export const SESSION_ROUTES = {
   importTemplate: {
     method: 'PUT',
     path: '/v1/templates/{name}/image',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Import a root file system: a tar of it, of an OCI layout, or of "docker save".',
     roles: USERS,
     params: ofTemplate,
@@ -209,6 +239,8 @@ export const SESSION_ROUTES = {
   removeTemplate: {
     method: 'DELETE',
     path: '/v1/templates/{name}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Remove a template and, when nothing stands on it, its image.',
     roles: USERS,
     params: ofTemplate,

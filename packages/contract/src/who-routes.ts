@@ -23,6 +23,8 @@ export const WHO_ROUTES = {
   registerAgent: {
     method: 'POST',
     path: '/v1/agents',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Register an agent. It is not approved unless an admin says so.',
     roles: USERS,
     body: registerAgentBody,
@@ -34,6 +36,8 @@ export const WHO_ROUTES = {
   listAgents: {
     method: 'GET',
     path: '/v1/agents',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List agents, by name.',
     roles: READERS,
     query: z.strictObject({
@@ -52,6 +56,8 @@ export const WHO_ROUTES = {
   getAgent: {
     method: 'GET',
     path: '/v1/agents/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one agent.',
     roles: READERS,
     params: ofAgent,
@@ -62,6 +68,8 @@ export const WHO_ROUTES = {
   updateAgent: {
     method: 'PUT',
     path: '/v1/agents/{id}',
+    needs: 'granting',
+    repeats: 'safe',
     summary:
       'Change the version, the labels or the metadata of an agent; what is absent stays, and so does its approval.',
     roles: USERS,
@@ -75,6 +83,8 @@ export const WHO_ROUTES = {
   approveAgent: {
     method: 'POST',
     path: '/v1/agents/{id}/approve',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Let an agent have sandboxes. Approving it again answers the same.',
     roles: ADMINS,
     params: ofAgent,
@@ -87,6 +97,8 @@ export const WHO_ROUTES = {
   revokeAgent: {
     method: 'POST',
     path: '/v1/agents/{id}/revoke',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Take the approval of an agent back and end its sandboxes. Doing it again answers the same.',
     roles: GUARDS,
     params: ofAgent,
@@ -99,6 +111,8 @@ export const WHO_ROUTES = {
   suspendAgent: {
     method: 'POST',
     path: '/v1/agents/{id}/suspend',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Stop an agent until an admin resumes it, and end its sandboxes.',
     roles: GUARDS,
     params: ofAgent,
@@ -111,6 +125,8 @@ export const WHO_ROUTES = {
   resumeAgent: {
     method: 'POST',
     path: '/v1/agents/{id}/resume',
+    needs: 'granting',
+    repeats: 'safe',
     summary: 'Let a suspended agent go on, in a new generation.',
     roles: ADMINS,
     params: ofAgent,
@@ -123,6 +139,8 @@ export const WHO_ROUTES = {
   heartbeatAgent: {
     method: 'POST',
     path: '/v1/agents/{id}/heartbeat',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Say that an agent lives. Every use of its sandboxes says so too.',
     roles: USERS,
     params: ofAgent,
@@ -134,6 +152,8 @@ export const WHO_ROUTES = {
   removeAgent: {
     method: 'DELETE',
     path: '/v1/agents/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Delete an agent and end its sandboxes. Its generation is never given again.',
     roles: ADMINS,
     params: ofAgent,
@@ -145,6 +165,8 @@ export const WHO_ROUTES = {
   addGrant: {
     method: 'POST',
     path: '/v1/agents/{id}/grants',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Let the sandboxes of an agent see a path of this host, from the next one on.',
     roles: ADMINS,
     scope: 'platform',
@@ -167,6 +189,8 @@ export const WHO_ROUTES = {
   listGrants: {
     method: 'GET',
     path: '/v1/agents/{id}/grants',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List what an agent was granted, oldest first.',
     roles: READERS,
     params: ofAgent,
@@ -178,6 +202,8 @@ export const WHO_ROUTES = {
   removeGrant: {
     method: 'DELETE',
     path: '/v1/agents/{id}/grants/{grant}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Take a grant back and end the sandboxes that hold it.',
     roles: GUARDS,
     params: z.strictObject({ id: agentId, grant: grantId }),
@@ -189,6 +215,8 @@ export const WHO_ROUTES = {
   createKey: {
     method: 'POST',
     path: '/v1/keys',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Make an API key. Its secret is in this answer and never again.',
     roles: ADMINS,
     body: createKeyBody,
@@ -200,6 +228,8 @@ export const WHO_ROUTES = {
   listKeys: {
     method: 'GET',
     path: '/v1/keys',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the keys of a tenant, newest first, without their secrets.',
     roles: ADMINS,
     query: z.strictObject({
@@ -214,6 +244,8 @@ export const WHO_ROUTES = {
   getKey: {
     method: 'GET',
     path: '/v1/keys/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one key, without its secret.',
     roles: ADMINS,
     params: ofKey,
@@ -224,6 +256,8 @@ export const WHO_ROUTES = {
   rotateKey: {
     method: 'POST',
     path: '/v1/keys/{id}/rotate',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Make a key that takes over from another. Both are good for a while, then only the new one.',
     roles: ADMINS,
     params: ofKey,
@@ -236,6 +270,8 @@ export const WHO_ROUTES = {
   revokeKey: {
     method: 'POST',
     path: '/v1/keys/{id}/revoke',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'End a key, from the next request on. Revoking it again answers the same.',
     roles: ADMINS,
     params: ofKey,
@@ -247,6 +283,8 @@ export const WHO_ROUTES = {
   createTenant: {
     method: 'POST',
     path: '/v1/tenants',
+    needs: 'granting',
+    repeats: 'unsafe',
     summary: 'Make a tenant, with its approved agent "default".',
     roles: ADMINS,
     scope: 'platform',
@@ -259,6 +297,8 @@ export const WHO_ROUTES = {
   listTenants: {
     method: 'GET',
     path: '/v1/tenants',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'List the tenants that you may see: yours, or all with a key of the platform.',
     roles: READERS,
     query: z.strictObject(paging),
@@ -269,6 +309,8 @@ export const WHO_ROUTES = {
   getTenant: {
     method: 'GET',
     path: '/v1/tenants/{id}',
+    needs: 'serving',
+    repeats: 'safe',
     summary: 'Look at one tenant.',
     roles: READERS,
     params: z.strictObject({ id }),

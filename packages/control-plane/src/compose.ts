@@ -111,6 +111,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     metrics: new Metrics(context, watching),
     authenticator: authenticatorOf(context, config),
     audit: gate,
+    readiness: context.readiness,
     clock,
     log: host.log,
     tls: readTls(config),

@@ -25,21 +25,6 @@ const BACKOFF_MS = 100
 /** A server that asks for more patience than this gets its error passed on instead. */
 const MAX_RETRY_AFTER_S = 5
 
-/** Asking these twice has the effect of asking once. */
-const IDEMPOTENT: ReadonlySet<RouteName> = new Set([
-  'getOrCreateSandbox',
-  'terminateSandbox',
-  'pauseSandbox',
-  'resumeSandbox',
-  'turnKillswitchOn',
-  'approveAgent',
-  'revokeAgent',
-  'heartbeatAgent',
-  'revokeKey',
-  'terminateSession',
-  'putTemplate',
-])
-
 /**
  * Speaks HTTP for the rest of the SDK: addresses, keys, errors, and the retries that cannot do harm.
  * @internal
@@ -142,8 +127,7 @@ interface Failure {
 function retryDelay(name: RouteName, call: Call, { error, nothingSent }: Failure): number | undefined {
   const isReplayable = call.bytes === undefined || typeof call.bytes === 'string' || call.bytes instanceof Uint8Array
   if (nothingSent) return isReplayable ? BACKOFF_MS : undefined
-  const isSafe = ROUTE_TABLE[name].method === 'GET' || IDEMPOTENT.has(name)
-  if (!isSafe || !error.retryable) return undefined
+  if (ROUTE_TABLE[name].repeats === 'unsafe' || !error.retryable) return undefined
   const { retryAfterS } = error
   if (retryAfterS === undefined) return BACKOFF_MS
   return retryAfterS <= MAX_RETRY_AFTER_S ? retryAfterS * 1000 : undefined

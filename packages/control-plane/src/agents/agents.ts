@@ -36,7 +36,7 @@ import { isOwned, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { toPage } from '../sandboxes/sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'heartbeats' | 'guardian' | 'approvesVersions'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'heartbeats' | 'guardian' | 'approvesVersions'>
 type Ends = Pick<AgentEnds, 'endSandboxesOf'>
 
 interface ListAgents {
@@ -65,8 +65,7 @@ export class Agents {
 
   /** Safe to repeat: the same agent by the same owner is answered as it is. Anything else in its place is in the way. */
   async register(caller: Caller, body: RegisterAgentBody): Promise<Agent> {
-    const { store, readiness, clock, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const { id, version = null, labels, approve } = body
     const wanted = agentDeed(caller, { point: 'agent.register', agent: id }, { version, labels, approve })
     await recordRefusal(this.#world, wanted, async () => {
@@ -85,8 +84,7 @@ export class Agents {
 
   /** By name, those that the caller may act for. */
   async list(caller: Caller, asked: ListAgents): Promise<Page<Agent>> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const { tenant, agents } = caller.principal
     const { state, approved, labels, cursor, limit } = asked
     const filter = { tenant, agents, state, approved, labels, after: cursor, limit: limit + 1 }
@@ -95,8 +93,7 @@ export class Agents {
   }
 
   async get(caller: Caller, id: string): Promise<Agent> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     return this.#show(await store.query((db) => ownedAgent(db, caller, id)))
   }
 
@@ -158,8 +155,7 @@ export class Agents {
 
   /** Whoever must not live gives no sign of life, and neither does who believes in an old generation. */
   async heartbeat(caller: Caller, id: string, body: ChangeAgentBody): Promise<Agent> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const deed = agentDeed(caller, { point: 'agent.heartbeat', agent: id }, {})
     const agent = await recordRefusal(this.#world, deed, async () => {
       const row = await store.query((db) => ownedAgent(db, caller, id))
@@ -172,8 +168,7 @@ export class Agents {
   }
 
   async #give(caller: Caller, what: What, change: Change): Promise<Agent> {
-    const { store, readiness, clock, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const wanted = agentDeed(caller, what, what.payload ?? {})
     const before = await recordRefusal(this.#world, wanted, () => this.#overseen(caller, what))
     const payload = { ...wanted.payload, state: before.state, generation: before.generation }
@@ -189,8 +184,7 @@ export class Agents {
   }
 
   async #take(caller: Caller, what: What & { readonly reason: EndReason }, change: Change): Promise<Agent> {
-    const { store, readiness, clock, audit } = this.#world
-    readiness.assertServing()
+    const { store, clock, audit } = this.#world
     const deed = agentDeed(caller, what, {})
     const row = await recordRefusal(this.#world, deed, async () => {
       await this.#overseen(caller, what)

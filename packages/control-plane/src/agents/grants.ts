@@ -13,7 +13,7 @@ import { isOwned } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { ownedTenant } from '../tenants/tenants.ts'
 
-type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'readiness' | 'dataPlane' | 'guardian'>
+type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'dataPlane' | 'guardian'>
 type Ends = Pick<GrantEnds, 'endHoldersOf'>
 
 interface Asked {
@@ -37,8 +37,7 @@ export class Grants {
 
   /** Sandboxes that live do not get it; the next one does. */
   async add(caller: Caller, agent: string, body: AddGrantBody): Promise<Grant> {
-    const { store, readiness, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, guardian } = this.#world
     const { path, mode, allowed, blocked, kind = null, target = null, tenant = null } = body
     const asked = { path, mode, allowed, blocked, kind, target, tenant }
     const wanted = await recordRefusal(this.#world, grantDeed(caller, 'grant.add', { agent, asked }), async () => {
@@ -59,16 +58,14 @@ export class Grants {
 
   /** Oldest first, of all nodes. */
   async list(caller: Caller, asked: Asked): Promise<readonly Grant[]> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const key = await this.#agentOf(caller, asked)
     return (await store.query((db) => listGrants(db, key))).map(toGrant)
   }
 
   /** Resolves when the sandboxes of this node that held it are gone, or cannot be ended now. */
   async remove(caller: Caller, asked: Asked & { readonly grant: string }): Promise<void> {
-    const { store, readiness, audit } = this.#world
-    readiness.assertServing()
+    const { store, audit } = this.#world
     const { agent, grant, tenant = null } = asked
     const refused = grantDeed(caller, 'grant.remove', { agent, grant, asked: { tenant } })
     const row = await recordRefusal(this.#world, refused, async () => {

@@ -401,6 +401,7 @@ describe('errors', () => {
       metrics: TEST_METRICS,
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
+      readiness: { assert: () => {} },
       clock: systemClock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       tls: null,

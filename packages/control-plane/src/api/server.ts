@@ -6,6 +6,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
 import type { MetricFeed } from '../monitor/metrics.ts'
+import type { Readiness } from '../nodes/readiness.ts'
 import type { Caller, Core } from '../app/core.ts'
 import type { EventFeed } from '../evidence/events.ts'
 import type { Who } from '../app/who.ts'
@@ -60,6 +61,8 @@ export interface ApiOptions {
   readonly metrics: MetricFeed
   readonly authenticator: Authenticator
   readonly audit: AuditSink
+  /** Whether we serve, and may grant: the table of routes says which of them each route needs. */
+  readonly readiness: Pick<Readiness, 'assert'>
   readonly clock: Clock
   readonly log: Log
   readonly tls: Tls | null
@@ -243,10 +246,14 @@ class Edge implements Api {
     return { principal, requestId: request.id, approvalWait: parseWait(request.headers, this.#options.clock.now()) }
   }
 
-  /** What takes away is always heard; the rest as often as a share allows. Then the role has to be enough. */
+  /**
+   * What takes away is always heard; the rest as often as a share allows. Then the role has to be enough, and we must be able to:
+   * no handler asks for that again.
+   */
   #admit(name: RouteName, caller: Caller): void {
     if (!isReducing(ROUTES[name])) this.#rates.take(caller.principal)
     this.#authorize(name, caller)
+    this.#options.readiness.assert(ROUTES[name].needs)
   }
 
   #authorize(name: RouteName, { principal, requestId }: Caller): void {

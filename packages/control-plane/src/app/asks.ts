@@ -8,7 +8,7 @@ export interface Asks {
   readonly webhooks: WebhookRegistry
 }
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'approvalNews' | 'webhookPrivate'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'approvalNews' | 'webhookPrivate'>
 
 export function createAsks(world: World): Asks {
   return { answers: new ApprovalAnswers(world), webhooks: new WebhookRegistry(world) }

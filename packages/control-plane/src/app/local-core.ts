@@ -42,7 +42,7 @@ import { assertHere, ownedSandbox, readableSandbox } from '../sandboxes/owned-sa
 import { resumeSandbox } from '../sandboxes/resume.ts'
 import { countSandboxes, getSandbox, listSandboxes } from '../sandboxes/sandboxes.ts'
 
-/** The core on this store and this node's data plane. It only asks whether we serve, and passes on. */
+/** The core on this store and this node's data plane. It only passes on. */
 export class LocalCore implements Core {
   readonly #world: Context & Lifecycle & { readonly evidence: EvidenceReader & EvidenceKeeper }
 
@@ -62,37 +62,37 @@ export class LocalCore implements Core {
   }
 
   async listSandboxes(caller: Caller, query: ListSandboxes): Promise<Page<Sandbox>> {
-    return listSandboxes(this.#serving(), caller, query)
+    return listSandboxes(this.#world, caller, query)
   }
 
   async getSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
-    return getSandbox(this.#serving(), caller, sandbox)
+    return getSandbox(this.#world, caller, sandbox)
   }
 
   async connectSandbox(caller: Caller, sandbox: string, body: ConnectSandboxBody): Promise<Connection> {
-    return this.#serving().connections.connect(caller, sandbox, body)
+    return this.#world.connections.connect(caller, sandbox, body)
   }
 
   async extendSandbox(caller: Caller, sandbox: string, ttlMs: number | undefined): Promise<Sandbox> {
-    return extendSandbox(this.#serving(), caller, { sandbox, ttlMs })
+    return extendSandbox(this.#world, caller, { sandbox, ttlMs })
   }
 
   async changeLimits(caller: Caller, sandbox: string, limits: SomeLimits): Promise<Sandbox> {
-    return this.#serving().limitChanges.change(caller, sandbox, limits)
+    return this.#world.limitChanges.change(caller, sandbox, limits)
   }
 
   async pauseSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
-    return toSandbox(await this.#serving().pauses.pause(caller, sandbox))
+    return toSandbox(await this.#world.pauses.pause(caller, sandbox))
   }
 
   async resumeSandbox(caller: Caller, sandbox: string): Promise<Sandbox> {
-    const world = this.#serving()
+    const world = this.#world
     const row = await readableSandbox(world, caller, sandbox)
     return toSandbox(await resumeSandbox(world, caller, { sandbox: row, why: 'request' }))
   }
 
   async terminateSandbox(caller: Caller, sandbox: string, options: { readonly force: boolean }): Promise<Sandbox> {
-    const world = this.#serving()
+    const world = this.#world
     const row = await ownedSandbox(world.store, caller, sandbox)
     if (isEnded(row.state)) return toSandbox(row)
     await assertHere(world, row)
@@ -102,11 +102,11 @@ export class LocalCore implements Core {
   }
 
   async runCommand(caller: Caller, sandbox: string, body: RunCommandBody): Promise<Command> {
-    return this.#serving().commands.run(caller, sandbox, body)
+    return this.#world.commands.run(caller, sandbox, body)
   }
 
   async waitForCommand(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
-    return this.#serving().commands.wait(caller, of, signal)
+    return this.#world.commands.wait(caller, of, signal)
   }
 
   async listCommands(
@@ -114,11 +114,11 @@ export class LocalCore implements Core {
     sandbox: string,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Command>> {
-    return this.#serving().commands.list(caller, sandbox, page)
+    return this.#world.commands.list(caller, sandbox, page)
   }
 
   async getCommand(caller: Caller, of: CommandRef): Promise<Command> {
-    return this.#serving().commands.get(caller, of)
+    return this.#world.commands.get(caller, of)
   }
 
   commandEvents(
@@ -126,11 +126,11 @@ export class LocalCore implements Core {
     of: CommandRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncIterable<CommandEvent> {
-    return commandEvents({ ...this.#serving(), ref: of }, caller, options)
+    return commandEvents({ ...this.#world, ref: of }, caller, options)
   }
 
   async signalCommand(caller: Caller, of: CommandRef, signal: SignalName): Promise<void> {
-    await this.#serving().commands.signal(caller, of, signal)
+    await this.#world.commands.signal(caller, of, signal)
   }
 
   async writeStdin(
@@ -138,7 +138,7 @@ export class LocalCore implements Core {
     of: CommandRef,
     input: { readonly bytes: AsyncIterable<Buffer>; readonly end: boolean },
   ): Promise<void> {
-    await this.#serving().commands.writeStdin(caller, of, input)
+    await this.#world.commands.writeStdin(caller, of, input)
   }
 
   async readFile(
@@ -146,7 +146,7 @@ export class LocalCore implements Core {
     sandbox: string,
     file: { readonly path: string; readonly signal: AbortSignal },
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
-    return this.#serving().files.read(caller, sandbox, file)
+    return this.#world.files.read(caller, sandbox, file)
   }
 
   async writeFile(
@@ -154,39 +154,39 @@ export class LocalCore implements Core {
     sandbox: string,
     file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
   ): Promise<number> {
-    return this.#serving().files.write(caller, sandbox, file)
+    return this.#world.files.write(caller, sandbox, file)
   }
 
   async fileOperation(caller: Caller, sandbox: string, operation: FileOperation): Promise<FileAnswer> {
-    return this.#serving().files.operate(caller, sandbox, operation)
+    return this.#world.files.operate(caller, sandbox, operation)
   }
 
   async createSession(caller: Caller, body: CreateSessionBody): Promise<Session> {
-    return this.#serving().sessions.create(caller, body)
+    return this.#world.sessions.create(caller, body)
   }
 
   async listSessions(caller: Caller, query: ListSessions): Promise<Page<Session>> {
-    return this.#serving().sessions.list(caller, query)
+    return this.#world.sessions.list(caller, query)
   }
 
   async getSession(caller: Caller, session: string): Promise<Session> {
-    return this.#serving().sessions.get(caller, session)
+    return this.#world.sessions.get(caller, session)
   }
 
   async interruptSession(caller: Caller, session: string, step?: string): Promise<void> {
-    await this.#serving().sessions.interrupt(caller, session, step)
+    await this.#world.sessions.interrupt(caller, session, step)
   }
 
   async restartSession(caller: Caller, session: string): Promise<Session> {
-    return this.#serving().sessions.restart(caller, session)
+    return this.#world.sessions.restart(caller, session)
   }
 
   async terminateSession(caller: Caller, session: string): Promise<Session> {
-    return this.#serving().sessions.terminate(caller, session)
+    return this.#world.sessions.terminate(caller, session)
   }
 
   async runStep(caller: Caller, session: string, body: RunStepBody): Promise<Step> {
-    return this.#serving().steps.run(caller, session, body)
+    return this.#world.steps.run(caller, session, body)
   }
 
   async listSteps(
@@ -194,11 +194,11 @@ export class LocalCore implements Core {
     session: string,
     page: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Step>> {
-    return this.#serving().steps.list(caller, session, page)
+    return this.#world.steps.list(caller, session, page)
   }
 
   async getStep(caller: Caller, of: StepRef): Promise<Step> {
-    return this.#serving().steps.get(caller, of)
+    return this.#world.steps.get(caller, of)
   }
 
   stepEvents(
@@ -206,55 +206,55 @@ export class LocalCore implements Core {
     of: StepRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncIterable<StepEvent> {
-    return this.#serving().steps.events(caller, of, options)
+    return this.#world.steps.events(caller, of, options)
   }
 
   async listTemplates(caller: Caller): Promise<readonly Template[]> {
-    return this.#serving().templates.list(caller)
+    return this.#world.templates.list(caller)
   }
 
   async getTemplate(caller: Caller, name: string): Promise<Template> {
-    return this.#serving().templates.get(caller, name)
+    return this.#world.templates.get(caller, name)
   }
 
   async putTemplate(caller: Caller, name: string, spec: TemplateSpec): Promise<Template> {
-    return this.#serving().templates.put(caller, name, spec)
+    return this.#world.templates.put(caller, name, spec)
   }
 
   buildTemplate(caller: Caller, name: string): AsyncIterable<TemplateEvent> {
-    return this.#serving().templates.build(caller, name)
+    return this.#world.templates.build(caller, name)
   }
 
   async importTemplate(caller: Caller, name: string, image: AsyncIterable<Buffer>): Promise<Template> {
-    return this.#serving().templates.import(caller, name, image)
+    return this.#world.templates.import(caller, name, image)
   }
 
   async removeTemplate(caller: Caller, name: string): Promise<void> {
-    await this.#serving().templates.remove(caller, name)
+    await this.#world.templates.remove(caller, name)
   }
 
   async auditEvents(caller: Caller, query: AuditQuery): Promise<Page<AuditRecord>> {
-    return auditEvents(this.#serving(), caller, query)
+    return auditEvents(this.#world, caller, query)
   }
 
   async auditExport(caller: Caller, signal: AbortSignal): Promise<AsyncIterable<string>> {
-    return auditExport(this.#serving(), caller, signal)
+    return auditExport(this.#world, caller, signal)
   }
 
   async auditHead(caller: Caller): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
-    return auditHead(this.#serving(), caller)
+    return auditHead(this.#world, caller)
   }
 
   async auditQuarantine(caller: Caller, tenant: string): Promise<QuarantinedHead> {
-    return auditQuarantine(this.#serving(), caller, tenant)
+    return auditQuarantine(this.#world, caller, tenant)
   }
 
   async auditChains(caller: Caller): Promise<readonly AuditChain[]> {
-    return auditChains(this.#serving(), caller)
+    return auditChains(this.#world, caller)
   }
 
   async backtestPolicy(caller: Caller, body: BacktestBody): Promise<Backtest> {
-    return backtestPolicy(this.#serving(), caller, body)
+    return backtestPolicy(this.#world, caller, body)
   }
 
   async readiness(): Promise<Ready> {
@@ -266,10 +266,5 @@ export class LocalCore implements Core {
 
   async counts(): Promise<Readonly<Record<SandboxState, number>>> {
     return countSandboxes(this.#world)
-  }
-
-  #serving(): Context & Lifecycle & { readonly evidence: EvidenceReader & EvidenceKeeper } {
-    this.#world.readiness.assertServing()
-    return this.#world
   }
 }

@@ -29,7 +29,6 @@ type World = Pick<
   | 'store'
   | 'audit'
   | 'clock'
-  | 'readiness'
   | 'heartbeats'
   | 'keyUses'
   | 'guardKeys'

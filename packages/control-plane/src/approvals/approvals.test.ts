@@ -9,7 +9,6 @@ import { openStore, type Store, type StorePlace } from '../store/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { ApprovalAnswers } from './approvals.ts'
-import { Readiness } from '../nodes/readiness.ts'
 import { as } from '../testing/registry.ts'
 import { staged } from '../testing/staged.ts'
 
@@ -133,10 +132,8 @@ for (const dialect of DIALECTS)
     function serverOn(store: Store): Server {
       const keep = (record: NewRecord) => void records.push(record)
       const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
-      const readiness = new Readiness({ isHeld: true, isAnswered: true })
-      readiness.serve()
       const news = new ApprovalNews()
-      const world = { store, audit, readiness, clock: { now: () => now }, failpoint: async () => {} }
+      const world = { store, audit, clock: { now: () => now }, failpoint: async () => {} }
       return {
         desk: new ApprovalDesk({ ...world, news }),
         answers: new ApprovalAnswers({ ...world, approvalNews: news }),
@@ -278,7 +275,6 @@ for (const dialect of DIALECTS)
         store,
         audit: staged({ require: refuse, note: () => {}, flush: async () => {} }),
         clock: { now: () => now },
-        readiness: servingReadiness(),
         approvalNews: new ApprovalNews(),
       })
       await expect(refusing.approve(OPERATOR, id, ONCE)).rejects.toThrow('no evidence')
@@ -306,9 +302,3 @@ for (const dialect of DIALECTS)
       }
     })
   })
-
-function servingReadiness(): Readiness {
-  const readiness = new Readiness({ isHeld: true, isAnswered: true })
-  readiness.serve()
-  return readiness
-}

@@ -29,7 +29,7 @@ import { isOwned, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { toPage } from '../sandboxes/sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'approvalNews'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'approvalNews'>
 type AnswerPoint = 'approval.approve' | 'approval.reject' | 'approval.revoke'
 
 interface ListApprovals {
@@ -57,8 +57,7 @@ export class ApprovalAnswers {
 
   /** Newest first. */
   async list(caller: Caller, asked: ListApprovals): Promise<Page<Approval>> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const agents = visibleAgents(caller, asked.agent)
     const { tenant } = caller.principal
     const filter = { tenant, state: asked.state, agents, before: asked.cursor, limit: asked.limit + 1 }
@@ -71,7 +70,6 @@ export class ApprovalAnswers {
     caller: Caller,
     of: { readonly agent?: string | undefined; readonly signal: AbortSignal },
   ): AsyncIterable<ApprovalEvent> {
-    this.#world.readiness.assertServing()
     const { tenant } = caller.principal
     return approvalFeed(
       { ...this.#world, news: this.#world.approvalNews },
@@ -80,14 +78,12 @@ export class ApprovalAnswers {
   }
 
   async get(caller: Caller, id: string): Promise<ApprovalDetail> {
-    this.#world.readiness.assertServing()
     const row = await this.#owned(caller, id)
     return { ...this.#show(row), question: row.question }
   }
 
   async approve(caller: Caller, id: string, body: ApproveBody): Promise<Approval> {
-    const { store, readiness, clock, approvalNews: news } = this.#world
-    readiness.assertGranting()
+    const { store, clock, approvalNews: news } = this.#world
     const row = await this.#answerable(caller, id, 'approval.approve')
     const now = clock.now()
     const { scope, note = null } = body
@@ -145,8 +141,7 @@ export class ApprovalAnswers {
       readonly note: string | null
     },
   ): Promise<Approval> {
-    const { store, readiness, clock, audit, approvalNews: news } = this.#world
-    readiness.assertServing()
+    const { store, clock, audit, approvalNews: news } = this.#world
     const row = await this.#answerable(caller, id, what.point)
     const now = clock.now()
     assertState(row, now, what.from)

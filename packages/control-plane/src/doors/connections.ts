@@ -67,7 +67,6 @@ export class Connections {
   /** On behalf of a caller: a new token, and what a program inside needs to use it. */
   async connect(caller: Caller, id: string, body: ConnectSandboxBody): Promise<Connection> {
     const { store, guardian } = this.#context
-    this.#context.readiness.assertGranting()
     const row = await usableSandbox(this.#context, caller, id)
     const wanted = deedOf(caller, row, { point: 'sandbox.connect', payload: { revoke: body.revoke } })
     await recordRefusal(this.#context, wanted, async () => this.#assertCurrent(row))

@@ -47,7 +47,7 @@ export class DoorControl {
   }
 
   async answer(call: ControlCall): Promise<Self | RenewedToken> {
-    this.#context.readiness.assertServing()
+    this.#context.readiness.assert('serving')
     const row = await this.#context.store.query((db) => findSandbox(db, call.sandbox))
     const found = await this.#judge(call, row)
     if (typeof found === 'string') throw this.#refuse(call, row, found)
@@ -74,7 +74,7 @@ export class DoorControl {
   /** It continues, so its record comes first (G7). */
   async #renew(row: StoredSandbox): Promise<RenewedToken> {
     const { sandboxTokens, clock, audit, readiness } = this.#context
-    readiness.assertGranting()
+    readiness.assert('granting')
     const { text, tokenId: issued, lifeMs, expiresAt: at } = sandboxTokens.issue(row, clock.now())
     const expiresAt = new Date(at).toISOString()
     const { tenant, agent, id: sandbox } = row

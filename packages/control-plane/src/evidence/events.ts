@@ -33,7 +33,7 @@ export interface EventFeed {
   stats(caller: Caller): Promise<AuditStats>
 }
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'readiness'> & { readonly reader: EventReader }
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian'> & { readonly reader: EventReader }
 
 /** Of the caller's own tenant, and of the agents it may act for. That it was read is evidence too. */
 export class Events implements EventFeed {
@@ -78,12 +78,10 @@ export class Events implements EventFeed {
   }
 
   async assertAgent(caller: Caller, agent: string): Promise<void> {
-    this.#world.readiness.assertServing()
     await this.#world.store.query((db) => ownedAgent(db, caller, agent))
   }
 
   async assertSandbox(caller: Caller, sandbox: string): Promise<void> {
-    this.#world.readiness.assertServing()
     await ownedSandbox(this.#world.store, caller, sandbox)
   }
 
@@ -100,7 +98,6 @@ export class Events implements EventFeed {
   }
 
   async #pass(caller: Caller, payload: Deed['payload']): Promise<Governed> {
-    this.#world.readiness.assertServing()
     return this.#world.guardian.pass(caller, deed(caller, payload))
   }
 }

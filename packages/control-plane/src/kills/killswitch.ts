@@ -34,7 +34,7 @@ const SHOWN = 200
 
 type World = Pick<
   Context,
-  'store' | 'dataPlane' | 'node' | 'audit' | 'clock' | 'log' | 'failpoint' | 'readiness' | 'kills' | 'killSpill'
+  'store' | 'dataPlane' | 'node' | 'audit' | 'clock' | 'log' | 'failpoint' | 'kills' | 'killSpill'
 >
 type Scope = Pick<StoredKill, 'scope' | 'tenant' | 'target'>
 
@@ -65,8 +65,7 @@ export class Killswitch {
 
   /** Answers when everything of this node is gone, or cannot be ended now. Turning it on again ends what lives again. */
   async on(caller: Caller, body: KillBody): Promise<KillReport> {
-    const { readiness, kills, clock, failpoint } = this.#world
-    readiness.assertServing()
+    const { kills, clock, failpoint } = this.#world
     const scope = await this.#resolve(caller, body)
     const { reason } = body
     const by = { reason, actor: caller.principal.actor, at: clock.now(), liftedAt: null, liftedBy: null }
@@ -86,8 +85,7 @@ export class Killswitch {
 
   /** Newest first, with what each did; of other tenants only for the platform. */
   async list(caller: Caller, asked: { readonly all: boolean }): Promise<readonly KillReport[]> {
-    const { store, readiness, kills } = this.#world
-    readiness.assertServing()
+    const { store, kills } = this.#world
     assertUnbound(caller)
     const { principal } = caller
     const tenant = principal.platform ? null : principal.tenant
@@ -101,8 +99,7 @@ export class Killswitch {
 
   /** It grants, so its record comes first. What was ended stays ended. */
   async lift(caller: Caller, body: LiftBody): Promise<KillReport> {
-    const { store, readiness, kills, clock } = this.#world
-    readiness.assertGranting()
+    const { store, kills, clock } = this.#world
     const scope = await this.#resolve(caller, body)
     await this.reload()
     const known = kills.find(scope)

@@ -54,7 +54,6 @@ export class Metrics implements MetricFeed {
   }
 
   async tenant(caller: Caller, { agent }: { readonly agent?: string | undefined }): Promise<TenantMetrics> {
-    this.#world.readiness.assertServing()
     const { principal } = caller
     const asked = agent !== undefined && mayUseAgent(principal, agent) ? [agent] : []
     const agents = agent === undefined ? principal.agents : asked
@@ -62,15 +61,13 @@ export class Metrics implements MetricFeed {
   }
 
   async sandbox(caller: Caller, id: string, query: MetricsQuery): Promise<SandboxMetrics> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const row = await ownedSandbox(store, caller, id)
     return { ...(await this.#now(row)), history: await this.#history(row.id, query) }
   }
 
   async agent(caller: Caller, id: string, query: MetricsQuery): Promise<AgentMetrics> {
-    const { store, node, clock, readiness } = this.#world
-    readiness.assertServing()
+    const { store, node, clock } = this.#world
     const { tenant } = await store.query((db) => ownedAgent(db, caller, id))
     const { total, sandboxes } = await this.#living({ tenant, agents: [id] })
     const raised = await store.query((db) => countAlerts(db, { tenant, agent: id, since: clock.now() - DAY_MS }))
@@ -79,8 +76,7 @@ export class Metrics implements MetricFeed {
   }
 
   async follow(caller: Caller, id: string, signal: AbortSignal): Promise<AsyncIterable<MetricEvent>> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const row = await ownedSandbox(store, caller, id)
     if (isEnded(row.state)) return onlyEnded(id)
     await assertHere(this.#world, row)

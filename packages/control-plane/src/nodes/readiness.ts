@@ -1,4 +1,4 @@
-import { AirlockError, type DataPlaneHealth, type ErrorCode, type NodeDisk } from '@airlock/contract'
+import { AirlockError, type DataPlaneHealth, type ErrorCode, type Needs, type NodeDisk } from '@airlock/contract'
 import type { NodeLease } from './node-lease.ts'
 
 /** `full`: only the reserve is left. */
@@ -63,15 +63,10 @@ export class Readiness {
     return this.#lease.isHeld
   }
 
-  /** Every request passes here. */
-  assertServing(): void {
-    if (this.#phase !== 'serving') throw new AirlockError('not_ready')
-  }
-
-  /** What grants or continues passes here. Fails closed when another may be this node. */
-  assertGranting(): void {
-    this.assertServing()
-    if (!this.#lease.isHeld)
+  /** Every request passes here before its handler. Fails closed: nothing is granted when another may be this node. */
+  assert(needs: Needs): void {
+    if (needs !== 'nothing' && this.#phase !== 'serving') throw new AirlockError('not_ready')
+    if (needs === 'granting' && !this.#lease.isHeld)
       throw new AirlockError('store_unavailable', 'The store has not heard of this node in time.')
   }
 

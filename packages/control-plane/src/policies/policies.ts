@@ -37,7 +37,7 @@ import { isOwned, ownedSandbox } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { toPage } from '../sandboxes/sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'guardian' | 'policies'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'policies'>
 
 /** Names that stand for something else among the rules that had a say. */
 const RESERVED: ReadonlySet<string> = new Set(['builtin', 'opa', 'approval', 'policies'])
@@ -54,7 +54,6 @@ export class Policies {
   }
 
   async list(caller: Caller, scope: PolicyScope): Promise<readonly PolicyVersion[]> {
-    this.#world.readiness.assertServing()
     const of = scopeOf(caller, scope)
     return (await this.#world.store.query((db) => listLatest(db, [of]))).map(toVersion)
   }
@@ -64,7 +63,6 @@ export class Policies {
     name: string,
     asked: { readonly scope: PolicyScope; readonly version?: number | undefined },
   ): Promise<Policy> {
-    this.#world.readiness.assertServing()
     const key = { scope: scopeOf(caller, asked.scope), name }
     const row = await this.#world.store.query((db) => findPolicy(db, key, asked.version))
     if (!row) throw new AirlockError('policy_not_found')
@@ -77,7 +75,6 @@ export class Policies {
     name: string,
     asked: { readonly scope: PolicyScope; readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<PolicyVersion>> {
-    this.#world.readiness.assertServing()
     const key = { scope: scopeOf(caller, asked.scope), name }
     const page = { before: beforeOf(asked.cursor), limit: asked.limit + 1 }
     const rows = await this.#world.store.query((db) => listVersions(db, key, page))
@@ -137,7 +134,6 @@ export class Policies {
 
   /** What Guardian would say to the caller. What is not theirs is not found, as if they did it. */
   async evaluate(caller: Caller, body: EvaluateBody): Promise<Evaluation> {
-    this.#world.readiness.assertServing()
     const question = await this.#questionOf(caller, body)
     const { guardian, policies: book } = this.#world
     if (!body.document) return { question, ...(await guardian.explain(question)) }
@@ -147,7 +143,6 @@ export class Policies {
   }
 
   status(caller: Caller): GuardianStatus {
-    this.#world.readiness.assertServing()
     const { policies: book, guardian } = this.#world
     const inForce = book.inForce(caller.principal.tenant)
     const counts = new Map<string, GuardianStatus['rules'][number]>()
@@ -167,7 +162,6 @@ export class Policies {
   }
 
   rules(caller: Caller): readonly RuleInForce[] {
-    this.#world.readiness.assertServing()
     const inForce = this.#world.policies.inForce(caller.principal.tenant)
     const off = new Set(inForce.flatMap(({ document }) => document.off))
     return inForce.flatMap(({ name, document }) =>
@@ -189,8 +183,7 @@ export class Policies {
   }
 
   async #write(caller: Caller, point: 'policy.put' | 'policy.remove', change: Change): Promise<StoredPolicy> {
-    const { readiness, clock, policies: book } = this.#world
-    readiness.assertGranting()
+    const { clock, policies: book } = this.#world
     const { tenant, actor } = caller.principal
     const payload = { requestId: caller.requestId, ...change.said }
     const deed = { point, tenant, agent: null, sandbox: null, actor, payload }

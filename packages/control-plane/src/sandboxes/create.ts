@@ -74,8 +74,7 @@ export class Creation {
   }
 
   async create(caller: Caller, wanted: CreateSandboxBody): Promise<CreatedSandbox> {
-    const { readiness, failpoint, clock, turns } = this.#context
-    readiness.assertGranting()
+    const { failpoint, clock, turns } = this.#context
     const body = await this.#ofAgent(caller, wanted)
     const admitted = await this.#admit(caller, body)
     await failpoint('create.admitted')
@@ -99,8 +98,7 @@ export class Creation {
 
   /** The living sandbox of that name once it is active, or a new one. Several callers at once get the same one. */
   async getOrCreate(caller: Caller, wanted: CreateSandboxBody & { readonly name: string }): Promise<CreatedSandbox> {
-    const { store, readiness, turns } = this.#context
-    readiness.assertGranting()
+    const { store, turns } = this.#context
     const body = await this.#ofAgent(caller, wanted)
     const of = { tenant: caller.principal.tenant, agent: body.agent, name: wanted.name }
     for (let attempt = 1; ; attempt++) {
@@ -222,7 +220,8 @@ export class Creation {
     const { caller, body } = asked
     const admitted = await admit(db, caller.principal, body)
     this.#assertAlive(caller.principal.tenant, admitted.agent)
-    readiness.assertGranting()
+    // Again: an image may have been built since the request came.
+    readiness.assert('granting')
     if (body.onIdle === 'pause' && !readiness.node().pause)
       throw new AirlockError('isolation_unavailable', 'This node cannot pause sandboxes.')
     const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }

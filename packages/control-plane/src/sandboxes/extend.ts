@@ -12,7 +12,6 @@ export async function extendSandbox(
   caller: Caller,
   asked: { readonly sandbox: string; readonly ttlMs: number | undefined },
 ): Promise<Sandbox> {
-  context.readiness.assertGranting()
   const row = await usableSandbox(context, caller, asked.sandbox)
   const ttlMs = asked.ttlMs ?? row.ttlMs
   const wanted = deedOf(caller, row, { point: 'sandbox.extend', payload: { ttlMs } })

@@ -78,8 +78,7 @@ export class Files {
     id: string,
     what: Parameters<typeof deedOf>[2] & { readonly about: Operation },
   ): Promise<{ readonly sandbox: StoredSandbox; readonly deed: Governed }> {
-    const { readiness, guardian } = this.#context
-    readiness.assertGranting()
+    const { guardian } = this.#context
     const sandbox = await usableSandbox(this.#context, caller, id)
     const deed = await guardian.pass(caller, deedOf(caller, sandbox, what), what.about)
     await this.#activity.touch(sandbox)

@@ -32,8 +32,7 @@ export class LimitChanges {
 
   /** All of them or none. One that is paused stays so. */
   async change(caller: Caller, sandbox: string, asked: SomeLimits): Promise<Sandbox> {
-    const { readiness, kills, guardian, turns } = this.#context
-    readiness.assertGranting()
+    const { kills, guardian, turns } = this.#context
     const row = await readableSandbox(this.#context, caller, sandbox)
     kills.assertAlive({ tenant: row.tenant, agent: row.agent, sandbox: row.id })
     const about = askedFor(row, changedLimits(row.limits, asked))

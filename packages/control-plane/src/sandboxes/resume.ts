@@ -8,7 +8,7 @@ import { isEnded, moveSandbox } from './lifecycle.ts'
 
 export type ResumeContext = Pick<
   Context,
-  'store' | 'dataPlane' | 'audit' | 'clock' | 'turns' | 'readiness' | 'guardian' | 'kills' | 'failpoint' | 'log'
+  'store' | 'dataPlane' | 'audit' | 'clock' | 'turns' | 'guardian' | 'kills' | 'failpoint' | 'log'
 >
 
 /**
@@ -20,9 +20,8 @@ export async function resumeSandbox(
   caller: Caller,
   asked: { readonly sandbox: StoredSandbox; readonly why: 'request' | 'use' },
 ): Promise<StoredSandbox> {
-  const { readiness, kills, guardian, turns, store } = context
+  const { kills, guardian, turns, store } = context
   const { id, tenant, agent } = asked.sandbox
-  readiness.assertGranting()
   kills.assertAlive({ tenant, agent, sandbox: id })
   const deed = deedOf(caller, asked.sandbox, { point: 'sandbox.resume', payload: { why: asked.why } })
   const passed = await guardian.pass(caller, deed)

@@ -62,8 +62,7 @@ export class Sessions {
 
   /** In a sandbox of the caller, or in a new one, which then ends with it, and at once when it cannot be opened. */
   async create(caller: Caller, body: CreateSessionBody): Promise<Session> {
-    const { readiness, log } = this.#context
-    readiness.assertGranting()
+    const { log } = this.#context
     if (body.sandbox !== undefined) {
       const sandbox = await usableSandbox(this.#context, caller, body.sandbox)
       const passed = await this.#pass(caller, body, sandbox)
@@ -135,8 +134,7 @@ export class Sessions {
   }
 
   async restart(caller: Caller, id: string): Promise<Session> {
-    const { readiness, guardian, dataPlane, store, turns } = this.#context
-    readiness.assertGranting()
+    const { guardian, dataPlane, store, turns } = this.#context
     const place = await usableSession(this.#context, caller, id)
     const asked = deedOf(caller, place.sandbox, { point: 'session.restart', payload: { session: id } })
     const deed = await guardian.pass(caller, asked)

@@ -60,7 +60,6 @@ export class Steps {
 
   /** Resolves once the step is with the data plane, or at once when its id is known; `events` follows it. */
   async run(caller: Caller, sessionId: string, body: RunStepBody): Promise<Step> {
-    this.#context.readiness.assertGranting()
     const place = await usableSession(this.#context, caller, sessionId)
     // Never fails, and nobody needs it on disk before the step runs.
     void this.#parts.sessions.touch(place)

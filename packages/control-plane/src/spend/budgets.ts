@@ -18,7 +18,7 @@ import { mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { ownedTenant } from '../tenants/tenants.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'budgetDefaults' | 'guardian'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'budgetDefaults' | 'guardian'>
 
 /**
  * Budgets of agents and tenants: how much of what they may use is taken, and who changes it. That sandboxes stay within them is
@@ -32,13 +32,11 @@ export class Budgets {
   }
 
   async ofAgent(caller: Caller, agent: string): Promise<Budget> {
-    this.#world.readiness.assertServing()
     return this.#show(await this.#agent(caller, agent))
   }
 
   /** Who is bound to some agents does not see what the others use. */
   async ofTenant(caller: Caller, tenant: string): Promise<Budget> {
-    this.#world.readiness.assertServing()
     return this.#show(await this.#tenant(caller, tenant))
   }
 
@@ -57,8 +55,7 @@ export class Budgets {
     scope: BudgetScope,
     change: { readonly body: SetBudgetBody; readonly check: () => Promise<unknown> },
   ): Promise<Budget> {
-    const { store, clock, readiness, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const wanted = budgetDeed(caller, scope, change.body)
     await recordRefusal(this.#world, wanted, async () => {
       await change.check()

@@ -10,15 +10,14 @@ const MAX_ROWS = 10_000
 
 /** The ledger, by agent and day: of one's own tenant, and of the agents that one may act for. */
 export class Usage {
-  readonly #world: Pick<Context, 'store' | 'readiness'>
+  readonly #world: Pick<Context, 'store'>
 
-  constructor(world: Pick<Context, 'store' | 'readiness'>) {
+  constructor(world: Pick<Context, 'store'>) {
     this.#world = world
   }
 
   async report(caller: Caller, query: UsageQuery): Promise<UsageReport> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const { principal } = caller
     const { id: tenant } = await ownedTenant(store, principal, query.tenant ?? principal.tenant)
     const { agent, from, to } = query

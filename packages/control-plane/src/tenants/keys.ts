@@ -26,7 +26,7 @@ import { recordRefusal } from '../evidence/refusals.ts'
 import { toPage } from '../sandboxes/sandboxes.ts'
 import { ownedTenant } from './tenants.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'keyUses' | 'guardKeys' | 'guardian'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'keyUses' | 'guardKeys' | 'guardian'>
 
 interface ListKeys {
   readonly tenant?: string | undefined
@@ -47,8 +47,7 @@ export class Keys {
   }
 
   async create(caller: Caller, body: CreateKeyBody): Promise<NewApiKey> {
-    const { store, readiness, clock, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const tenant = body.tenant ?? caller.principal.tenant
     const { name, role, platform, agents = null } = body
     const asked = { name, role, platform, agents, expiresInMs: body.expiresInMs ?? null }
@@ -75,8 +74,7 @@ export class Keys {
 
   /** Newest first. */
   async list(caller: Caller, asked: ListKeys): Promise<Page<ApiKey>> {
-    const { store, readiness, clock } = this.#world
-    readiness.assertServing()
+    const { store, clock } = this.#world
     assertUnbound(caller)
     const tenant = asked.tenant ?? caller.principal.tenant
     await ownedTenant(store, caller.principal, tenant)
@@ -87,14 +85,12 @@ export class Keys {
   }
 
   async get(caller: Caller, id: string): Promise<ApiKey> {
-    this.#world.readiness.assertServing()
     return this.#show(await this.#owned(caller, id))
   }
 
   /** The new key is what the old one is. The old one ends after the overlap, or at its own end if that is earlier. */
   async rotate(caller: Caller, id: string, body: RotateKeyBody): Promise<NewApiKey> {
-    const { store, readiness, clock, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const now = clock.now()
     const refused = keyDeed(caller, { point: 'key.rotate', tenant: caller.principal.tenant }, { key: id })
     const old = await recordRefusal(this.#world, refused, async () => this.#changeable(caller, id))
@@ -117,8 +113,7 @@ export class Keys {
 
   /** It reduces: nothing is waited for but the row, and every request reads the row. */
   async revoke(caller: Caller, id: string): Promise<ApiKey> {
-    const { store, readiness, clock, audit, guardKeys } = this.#world
-    readiness.assertServing()
+    const { store, clock, audit, guardKeys } = this.#world
     const refused = keyDeed(caller, { point: 'key.revoke', tenant: caller.principal.tenant }, { key: id })
     const row = await recordRefusal(this.#world, refused, async () => this.#manageable(caller, id))
     if (row.revokedAt !== null) return this.#show(row)

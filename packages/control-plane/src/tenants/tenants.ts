@@ -9,7 +9,7 @@ import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { toPage } from '../sandboxes/sandboxes.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'guardian'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian'>
 
 /** Tenants: made by the platform, seen by their own people. */
 export class Tenants {
@@ -21,8 +21,7 @@ export class Tenants {
 
   /** The route is for keys of the platform only. */
   async create(caller: Caller, body: CreateTenantBody): Promise<Tenant> {
-    const { store, clock, readiness, guardian } = this.#world
-    readiness.assertGranting()
+    const { store, clock, guardian } = this.#world
     const wanted = tenantDeed(caller, body.id)
     await recordRefusal(this.#world, wanted, async () => {
       if (await store.query((db) => findTenant(db, body.id))) throw new AirlockError('tenant_exists')
@@ -42,8 +41,7 @@ export class Tenants {
     caller: Caller,
     asked: { readonly limit: number; readonly cursor?: string | undefined },
   ): Promise<Page<Tenant>> {
-    const { store, readiness } = this.#world
-    readiness.assertServing()
+    const { store } = this.#world
     const { principal } = caller
     if (!principal.platform) return { items: [await this.get(caller, principal.tenant)], nextCursor: null }
     const page = { after: asked.cursor, limit: asked.limit + 1 }
@@ -52,7 +50,6 @@ export class Tenants {
   }
 
   async get(caller: Caller, id: string): Promise<Tenant> {
-    this.#world.readiness.assertServing()
     return toTenant(await ownedTenant(this.#world.store, caller.principal, id))
   }
 }

@@ -15,7 +15,7 @@ import { assertUnbound } from '../tenants/overseer.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { webhookAddress } from './address.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'readiness' | 'webhookPrivate'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'webhookPrivate'>
 
 const SECRET_CHARACTERS = 52
 
@@ -29,8 +29,7 @@ export class WebhookRegistry {
 
   /** Where it is is looked at now, for who makes it to hear of it, and again at every delivery. */
   async create(caller: Caller, body: CreateWebhookBody): Promise<NewWebhook> {
-    const { store, readiness, clock } = this.#world
-    readiness.assertGranting()
+    const { store, clock } = this.#world
     const { tenant, actor } = caller.principal
     const { url } = body
     const events = [...new Set(body.events)]
@@ -53,14 +52,12 @@ export class WebhookRegistry {
   }
 
   async list(caller: Caller): Promise<readonly Webhook[]> {
-    this.#world.readiness.assertServing()
     assertUnbound(caller)
     const rows = await this.#world.store.query((db) => listWebhooks(db, caller.principal.tenant))
     return rows.map(toWebhook)
   }
 
   async get(caller: Caller, id: string): Promise<Webhook> {
-    this.#world.readiness.assertServing()
     assertUnbound(caller)
     const row = await this.#world.store.query((db) => findWebhook(db, { tenant: caller.principal.tenant, id }))
     if (!row) throw new AirlockError('webhook_not_found')
@@ -69,8 +66,7 @@ export class WebhookRegistry {
 
   /** It reduces: nothing is waited for but the row. */
   async remove(caller: Caller, id: string): Promise<void> {
-    const { store, readiness, audit } = this.#world
-    readiness.assertServing()
+    const { store, audit } = this.#world
     assertUnbound(caller)
     const row = await store.transaction((db) => takeWebhook(db, { tenant: caller.principal.tenant, id }))
     if (!row) throw new AirlockError('webhook_not_found')

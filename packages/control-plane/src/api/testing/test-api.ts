@@ -44,6 +44,7 @@ export async function startTestApi(
     metrics: TEST_METRICS,
     authenticator: { authenticate },
     audit,
+    readiness: { assert: () => {} },
     clock: systemClock,
     log,
     tls: null,
