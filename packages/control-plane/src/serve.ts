@@ -10,6 +10,7 @@ import { requireAtStart } from './evidence/evidence.ts'
 import type { Lifecycle } from './app/lifecycle-parts.ts'
 import type { NodeLease } from './nodes/node-lease.ts'
 import { endAll } from './sweep/shutdown.ts'
+import { flushSeen, sweepRows } from './sweep/rows.ts'
 import { Sweep } from './sweep/sweep.ts'
 
 /** The other processes start beside us. */
@@ -37,7 +38,8 @@ export class ControlPlane {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#sweep = new Sweep(parts.context, { ...parts.lifecycle, heads: parts.heads })
+    const { context, lifecycle, heads } = parts
+    this.#sweep = new Sweep(sweepRows(context, { ...lifecycle, heads }), context.log)
   }
 
   /** Makes the store and the node agree, then serves. Until then every request is answered `not_ready`. */
@@ -74,9 +76,7 @@ export class ControlPlane {
     context.audit.note({ ...record('server.stop'), payload: { mode } })
     await lifecycle.activity.flush()
     await lifecycle.sessionActivity.flush()
-    await this.#sweep
-      .flushSeen()
-      .catch((error: unknown) => context.log.warn('signs of life are not written', { error }))
+    await flushSeen(context).catch((error: unknown) => context.log.warn('signs of life are not written', { error }))
     await context.audit.flush(FLUSH_MS)
     await lifecycle.receipts
       .flush(() => heads.keep())
