@@ -31,17 +31,15 @@ import { AuditHeads } from './evidence/audit-heads.ts'
 import type { Context } from './app/context.ts'
 import { DataPlaneClient } from './nodes/data-plane-client.ts'
 import { DoorsClient } from './doors/doors-client.ts'
-import { Events } from './evidence/events.ts'
 import { Heartbeats } from './agents/heartbeats.ts'
 import { webhookHook } from './kills/kill-hooks.ts'
 import { openKillSpill } from './kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './app/lifecycle-parts.ts'
-import { LocalCore } from './app/local-core.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
 import { NodeLease } from './nodes/node-lease.ts'
 import { Readiness } from './nodes/readiness.ts'
 import { WebhookQueue } from './webhooks/queue.ts'
-import { createWho } from './app/who.ts'
+import { createApp } from './app/app.ts'
 import { ControlPlane } from './serve.ts'
 import { setKeyUsed } from './store/api-keys.ts'
 import { LatestTimes } from './store/latest-times.ts'
@@ -105,13 +103,9 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   const lifecycle = createLifecycle(context)
   const watching = monitorOf(config, context, lifecycle)
   const api = await createApi({
-    core: new LocalCore({ ...context, ...lifecycle, evidence: audit }),
-    who: createWho(context, lifecycle),
-    events: new Events({ ...context, reader: audit }),
-    metrics: new Metrics(context, watching),
+    app: { ...createApp(context, lifecycle, audit), metrics: new Metrics(context, watching) },
     authenticator: authenticatorOf(context, config),
     audit: gate,
-    readiness: context.readiness,
     clock,
     log: host.log,
     tls: readTls(config),

@@ -5,7 +5,7 @@ import { findSandbox } from '../store/sandboxes.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { AGENT_STALE_MS, aSandbox, caller, CALLER, World } from '../testing/world.ts'
-import { createWho, type Who } from '../app/who.ts'
+import { createRegistry, type Registry } from '../app/registry.ts'
 
 const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
 const KEY = { tenant: 'default', agent: 'coder' }
@@ -15,7 +15,7 @@ for (const dialect of DIALECTS)
     let recorder: TestRecorder
     let stores: TestStores
     let world: World
-    let who: Who
+    let who: Registry
 
     beforeAll(async () => {
       recorder = await TestRecorder.start()
@@ -27,7 +27,7 @@ for (const dialect of DIALECTS)
     })
     beforeEach(async () => {
       world = await World.make(recorder, { place: await stores.make() })
-      who = createWho(world.context, world.lifecycle)
+      who = createRegistry(world.context, world.lifecycle)
       await who.agents.register(ADMIN, registerAgentBody.parse({ id: 'coder', approve: true }))
     })
     afterEach(() => world?.close())
@@ -92,7 +92,7 @@ for (const dialect of DIALECTS)
       ['remove', 'agent_not_found'],
     ] as const)('%s while a sandbox is being made: it does not become active', async (verb, code) => {
       await world.lifecycle.termination.terminate((await create()).id, { reason: 'ttl', actor: 'system' })
-      const words = createWho(world.context, { ...world.lifecycle, agentEnds: { endSandboxesOf: async () => {} } })
+      const words = createRegistry(world.context, { ...world.lifecycle, agentEnds: { endSandboxesOf: async () => {} } })
       world.at = async (name) => {
         if (name === 'create.started') await words.agents[verb](ADMIN, 'coder', {})
       }
@@ -103,7 +103,7 @@ for (const dialect of DIALECTS)
 
     it('what a crash left between the word and the deed is ended by the next look', async () => {
       const mine = await create()
-      const words = createWho(world.context, { ...world.lifecycle, agentEnds: { endSandboxesOf: async () => {} } })
+      const words = createRegistry(world.context, { ...world.lifecycle, agentEnds: { endSandboxesOf: async () => {} } })
       await words.agents.suspend(ADMIN, 'coder', {})
       await world.restart()
       expect((await sandbox(mine.id))?.state).toBe('active')

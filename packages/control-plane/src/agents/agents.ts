@@ -29,12 +29,11 @@ import type { Queries } from '../store/store.ts'
 import type { AgentEnds } from './agent-ends.ts'
 import { moveAgent } from './agent-moves.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { isOwned, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 
 type World = Pick<Context, 'store' | 'audit' | 'clock' | 'heartbeats' | 'guardian' | 'approvesVersions'>
 type Ends = Pick<AgentEnds, 'endSandboxesOf'>

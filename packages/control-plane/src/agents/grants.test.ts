@@ -5,7 +5,7 @@ import { findSandbox } from '../store/sandboxes.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
-import { createWho, type Who } from '../app/who.ts'
+import { createRegistry, type Registry } from '../app/registry.ts'
 
 const ADMIN = caller({ role: 'admin', actor: 'key:admin', platform: true })
 const FOUND = { kind: 'dir', dev: '65024', ino: '17' } as const
@@ -15,7 +15,7 @@ for (const dialect of DIALECTS)
     let recorder: TestRecorder
     let stores: TestStores
     let world: World
-    let who: Who
+    let who: Registry
 
     beforeAll(async () => {
       recorder = await TestRecorder.start()
@@ -27,7 +27,7 @@ for (const dialect of DIALECTS)
     })
     beforeEach(async () => {
       world = await World.make(recorder, { place: await stores.make() })
-      who = createWho(world.context, world.lifecycle)
+      who = createRegistry(world.context, world.lifecycle)
       world.plane.script('POST /paths/look', () => FOUND)
       await who.agents.register(ADMIN, registerAgentBody.parse({ id: 'coder', approve: true }))
     })

@@ -1,6 +1,6 @@
 import { AirlockError, BOUNDS } from '@airlock/contract'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { HeldBytes } from './held-bytes.ts'
 
 const WAIT_HEADER = 'airlock-wait-approval'

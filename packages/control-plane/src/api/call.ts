@@ -9,7 +9,7 @@ import type {
   TemplateEvent,
 } from '@airlock/contract'
 import type { z } from 'zod'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 
 type Table = typeof ROUTES
 type OutputOf<T> = T extends z.ZodType ? z.output<T> : undefined

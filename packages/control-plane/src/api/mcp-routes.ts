@@ -7,7 +7,7 @@ import {
   type Routes,
   type StreamedRoute,
 } from '@airlock/mcp'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { withAsked } from './asked.ts'
 import type { Answer, Call, Handlers } from './call.ts'
 import { parseQuery, parseWith } from './parse.ts'

@@ -3,7 +3,7 @@ import { ERROR_KEY, TOOLS } from '@airlock/mcp'
 import { deadline, waitFor } from '@airlock/std'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Core } from '../app/core.ts'
+import type { TestCore } from './testing/test-core.ts'
 import { KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 
 const REVISIONS = [
@@ -259,7 +259,7 @@ describe('a server that closes', () => {
   it('stops what tools run, within its time', async () => {
     const closing = await startTestApi()
     const signals: string[] = []
-    const signalCommand: Core['signalCommand'] = async (_caller, _of, signal) => void signals.push(signal)
+    const signalCommand: TestCore['signalCommand'] = async (_caller, _of, signal) => void signals.push(signal)
     Object.assign(closing.core, { signalCommand })
     const client = new Client({ name: 'test', version: '1' })
     const requestInit = { headers: { authorization: `Bearer ${KEYS.developer}` } }

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { systemClock } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AMPLE_RATES, KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
+import { testApp } from './testing/test-app.ts'
 import { TEST_EVENTS } from './testing/test-events.ts'
 import { TEST_METRICS } from './testing/test-metrics.ts'
 
@@ -395,13 +396,9 @@ describe('errors', () => {
   it('refuses to listen beyond loopback without TLS', async () => {
     const { createApi } = await import('./server.ts')
     const edge = await createApi({
-      core: api.core,
-      who: api.who,
-      events: TEST_EVENTS,
-      metrics: TEST_METRICS,
+      app: { ...testApp(api.core), ...api.who, events: TEST_EVENTS, metrics: TEST_METRICS },
       authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
-      readiness: { assert: () => {} },
       clock: systemClock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       tls: null,

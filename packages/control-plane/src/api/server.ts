@@ -6,10 +6,8 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Authenticator } from '../identity/authenticate.ts'
 import type { MetricFeed } from '../monitor/metrics.ts'
-import type { Readiness } from '../nodes/readiness.ts'
-import type { Caller, Core } from '../app/core.ts'
-import type { EventFeed } from '../evidence/events.ts'
-import type { Who } from '../app/who.ts'
+import type { App } from '../app/app.ts'
+import type { Caller } from '../app/caller.ts'
 import { parseWait } from './asked.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
@@ -55,14 +53,9 @@ const CLOSE_SWEEP_MS = 20
 const BACKLOG = 4_096
 
 export interface ApiOptions {
-  readonly core: Core
-  readonly who: Who
-  readonly events: EventFeed
-  readonly metrics: MetricFeed
+  readonly app: App & { readonly metrics: MetricFeed }
   readonly authenticator: Authenticator
   readonly audit: AuditSink
-  /** Whether we serve, and may grant: the table of routes says which of them each route needs. */
-  readonly readiness: Pick<Readiness, 'assert'>
   readonly clock: Clock
   readonly log: Log
   readonly tls: Tls | null
@@ -253,7 +246,7 @@ class Edge implements Api {
   #admit(name: RouteName, caller: Caller): void {
     if (!isReducing(ROUTES[name])) this.#rates.take(caller.principal)
     this.#authorize(name, caller)
-    this.#options.readiness.assert(ROUTES[name].needs)
+    this.#options.app.readiness.assert(ROUTES[name].needs)
   }
 
   #authorize(name: RouteName, { principal, requestId }: Caller): void {
@@ -287,26 +280,26 @@ class Edge implements Api {
   }
 }
 
-function handlersFor({ core, who, events, metrics: feed }: ApiOptions, metrics: Metrics): Handlers {
+function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
   return {
-    ...agentHandlers(who.agents),
-    ...budgetHandlers(who.budgets),
-    ...usageHandlers(who.usage),
-    ...grantHandlers(who.grants),
-    ...keyHandlers(who.keys),
-    ...killHandlers(who.killswitch),
-    ...approvalHandlers(who.asks),
-    ...tenantHandlers(who.tenants),
-    ...policyHandlers(who.policies, core),
-    ...sandboxHandlers(core),
-    ...commandHandlers(core),
-    ...sessionHandlers(core),
-    ...fileHandlers(core),
-    ...templateHandlers(core),
-    ...auditHandlers(core),
-    ...eventHandlers(events),
-    ...metricHandlers(feed),
-    ...systemHandlers(core, { metrics, feed }),
+    ...agentHandlers(app.agents),
+    ...budgetHandlers(app.budgets),
+    ...usageHandlers(app.usage),
+    ...grantHandlers(app.grants),
+    ...keyHandlers(app.keys),
+    ...killHandlers(app.killswitch),
+    ...approvalHandlers(app),
+    ...tenantHandlers(app.tenants),
+    ...policyHandlers(app),
+    ...sandboxHandlers(app),
+    ...commandHandlers(app.commands),
+    ...sessionHandlers(app),
+    ...fileHandlers(app.files),
+    ...templateHandlers(app.templates),
+    ...auditHandlers(app.audit),
+    ...eventHandlers(app.events),
+    ...metricHandlers(app.metrics),
+    ...systemHandlers(app, { metrics, feed: app.metrics }),
   }
 }
 

@@ -3,13 +3,13 @@ import { updateSessionUse } from '../store/sessions.ts'
 import type { StepEnd, StoredStep } from '../store/steps.ts'
 import { Activity } from '../sandboxes/activity.ts'
 import { AgentEnds } from '../agents/agent-ends.ts'
-import { type Asks, createAsks } from './asks.ts'
 import { BudgetEnds } from '../spend/budget-ends.ts'
 import { commandBook } from '../commands/command-book.ts'
 import { CommandWatch } from '../commands/command-watch.ts'
 import { Commands } from '../commands/commands.ts'
 import { Connections } from '../doors/connections.ts'
 import type { Context } from './context.ts'
+import { ApprovalAnswers } from '../approvals/approvals.ts'
 import { Creation } from '../sandboxes/create.ts'
 import { DoorControl } from '../doors/door-control.ts'
 import { Files } from '../sandboxes/files.ts'
@@ -49,7 +49,7 @@ export interface Lifecycle {
   readonly pauses: Pauses
   readonly limitChanges: LimitChanges
   readonly killswitch: Killswitch
-  readonly asks: Asks
+  readonly approvals: ApprovalAnswers
 }
 
 export function createLifecycle(context: Context): Lifecycle {
@@ -106,6 +106,6 @@ export function createLifecycle(context: Context): Lifecycle {
     pauses,
     limitChanges,
     killswitch,
-    asks: createAsks(context),
+    approvals: new ApprovalAnswers(context),
   }
 }

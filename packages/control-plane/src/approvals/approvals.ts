@@ -22,12 +22,11 @@ import { approvalFeed } from './feed.ts'
 import { assertOtherHand } from './hands.ts'
 import { toApproval } from './nouns.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { isOwned, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 
 type World = Pick<Context, 'store' | 'audit' | 'clock' | 'approvalNews'>
 type AnswerPoint = 'approval.approve' | 'approval.reject' | 'approval.revoke'

@@ -1,7 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { findApiKey } from '../store/api-keys.ts'
 import type { Queries, Store } from '../store/store.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 
 /** How many keys are looked at on the way to those that nobody made. */
 const MOST_KEYS = 64

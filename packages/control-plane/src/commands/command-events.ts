@@ -3,11 +3,12 @@ import { AirlockError, type CommandEvent, type NodeCommand } from '@airlock/cont
 import { deadline, untilAborted } from '@airlock/std'
 import { type CommandEnd, findCommand, type StoredCommand } from '../store/commands.ts'
 import type { CommandWatch } from './command-watch.ts'
-import type { Commands } from './commands.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, CommandRef } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
+import type { CommandRef } from './command-ref.ts'
 import { toCommand, toCommandEnd } from '../sandboxes/nouns.ts'
 import { readableSandbox } from '../sandboxes/owned-sandbox.ts'
+import type { OpenOutputs } from './open-outputs.ts'
 import { resumedOutput } from './resumed-output.ts'
 
 /** What is there already comes at once. */
@@ -15,7 +16,8 @@ const PRESENT_MS = 30_000
 
 type Followed = Pick<Context, 'store' | 'dataPlane' | 'node'> & {
   readonly watch: CommandWatch<StoredCommand, CommandEnd>
-  readonly commands: Pick<Commands, 'takeOutput'>
+  /** The output of one that was just started, from its beginning, for the first who follows it. */
+  readonly takeOutput: OpenOutputs['take']
   readonly ref: CommandRef
 }
 
@@ -48,7 +50,7 @@ async function* output(
   asked: Asked & { readonly until: number | undefined },
 ): AsyncGenerator<CommandEvent, NodeCommand | 'enough' | undefined> {
   const { from, signal, until } = asked
-  const open = asked.follow && from === 0 ? of.commands.takeOutput(row.id) : undefined
+  const open = asked.follow && from === 0 ? of.takeOutput(row.id) : undefined
   const leave = () => open?.letGo()
   let node: NodeCommand | undefined
   signal.addEventListener('abort', leave)

@@ -2,7 +2,6 @@ import { AirlockError, type CommandEvent } from '@airlock/contract'
 import { newId, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findCommand } from '../store/commands.ts'
-import { commandEvents } from './command-events.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aCommand, aSandbox, CALLER, caller, World } from '../testing/world.ts'
 
@@ -28,8 +27,8 @@ const failure = async (work: Promise<unknown>) =>
 const story = async () => (await world.story(sandbox)).slice(2)
 
 function events(command: string, asked: { from?: number; follow?: boolean } = {}): AsyncGenerator<CommandEvent> {
-  const of = { ...world.context, ...world.lifecycle, ref: { sandbox, command } }
-  return commandEvents(of, CALLER, { from: 0, follow: true, signal: forever, ...asked })
+  const of = { sandbox, command }
+  return world.lifecycle.commands.events(CALLER, of, { from: 0, follow: true, signal: forever, ...asked })
 }
 
 describe('running a command', () => {

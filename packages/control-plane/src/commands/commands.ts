@@ -1,6 +1,7 @@
 import {
   AirlockError,
   type Command,
+  type CommandEvent,
   isAirlockError,
   type NodeCommandSpec,
   type Operation,
@@ -21,12 +22,13 @@ import type { Activity } from '../sandboxes/activity.ts'
 import { insidePath } from '../sandboxes/asked-paths.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, CommandRef, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
+import { commandEvents } from './command-events.ts'
+import type { CommandRef } from './command-ref.ts'
 import { boundTimeout, deedOf, describeError, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
 import { toCommand } from '../sandboxes/nouns.ts'
 import { OpenOutputs } from './open-outputs.ts'
 import { assertHere, inSandbox, ownedSandbox, usableSandbox } from '../sandboxes/owned-sandbox.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 
 interface Parts {
   readonly activity: Activity
@@ -64,9 +66,14 @@ export class Commands {
     return toCommand(row)
   }
 
-  /** The output of a command that was just started, from its beginning, for the first who follows it. */
-  takeOutput(command: string): ReturnType<OpenOutputs['take']> {
-    return this.#outputs.take(command)
+  /** What was said from `from` on; with `follow`, until the command has ended and its output is complete. */
+  events(
+    caller: Caller,
+    of: CommandRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncGenerator<CommandEvent> {
+    const takeOutput = (id: string) => this.#outputs.take(id)
+    return commandEvents({ ...this.#context, watch: this.#parts.watch, takeOutput, ref: of }, caller, options)
   }
 
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {

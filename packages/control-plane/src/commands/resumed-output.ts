@@ -2,7 +2,7 @@ import { AirlockError, type ErrorCode, isAirlockError } from '@airlock/contract'
 import { sleep } from '@airlock/std'
 import { findSandbox } from '../store/sandboxes.ts'
 import type { Context } from '../app/context.ts'
-import type { CommandRef } from '../app/core.ts'
+import type { CommandRef } from './command-ref.ts'
 import type { OutputItem } from '../nodes/data-plane-output.ts'
 import { isEnded } from '../sandboxes/lifecycle.ts'
 

@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { extendSandbox } from '../sandboxes/extend.ts'
+import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
 
@@ -103,7 +103,7 @@ it('a sandbox gets a token when its own ran out, and none while it is good', asy
   await world.sweep()
   expect(world.plane.tokens.get(id)).toBe(first)
   world.clock.advance(599_999)
-  await extendSandbox({ ...world.context, ...world.lifecycle }, CALLER, { sandbox: id, ttlMs: undefined })
+  await new Sandboxes(world.context, world.lifecycle).extend(CALLER, id, {})
   await world.sweep()
   expect(world.plane.tokens.get(id)).toBe(first)
   world.clock.advance(1)

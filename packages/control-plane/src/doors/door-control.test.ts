@@ -7,7 +7,7 @@ import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { DoorControl } from './door-control.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
-import { createWho, type Who } from '../app/who.ts'
+import { createRegistry, type Registry } from '../app/registry.ts'
 
 const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
 const KEY = { tenant: 'default', agent: 'coder' }
@@ -18,7 +18,7 @@ for (const dialect of DIALECTS)
     let recorder: TestRecorder
     let stores: TestStores
     let world: World
-    let who: Who
+    let who: Registry
     let sandbox: string
 
     beforeAll(async () => {
@@ -31,7 +31,7 @@ for (const dialect of DIALECTS)
     })
     beforeEach(async () => {
       world = await World.make(recorder, { place: await stores.make() })
-      who = createWho(world.context, world.lifecycle)
+      who = createRegistry(world.context, world.lifecycle)
       await who.agents.register(ADMIN, registerAgentBody.parse({ id: 'coder', approve: true }))
       sandbox = await create()
     })

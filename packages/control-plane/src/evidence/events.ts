@@ -12,7 +12,7 @@ import {
 } from '@airlock/contract'
 import { ownedAgent } from '../agents/agents.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { type Deed, describeError, doRecorded, type Governed } from './evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { ownedSandbox } from '../sandboxes/owned-sandbox.ts'

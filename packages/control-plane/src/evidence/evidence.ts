@@ -10,7 +10,7 @@ import {
 import type { Deed } from '../policies/deed.ts'
 import type { Governed } from '../policies/guardian.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 
 export type { Deed } from '../policies/deed.ts'
 export { type Governed, saying } from '../policies/guardian.ts'

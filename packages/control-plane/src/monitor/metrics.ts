@@ -11,7 +11,7 @@ import {
 } from '@airlock/contract'
 import { ownedAgent } from '../agents/agents.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { isEnded } from '../sandboxes/lifecycle.ts'
 import { assertHere, mayUseAgent, ownedSandbox } from '../sandboxes/owned-sandbox.ts'
 import { StreamPlaces } from '../commands/stream-places.ts'

@@ -3,6 +3,7 @@ import {
   type DataPlaneHealth,
   dataPlaneHealth,
   DEFAULTS,
+  type FileEntry,
   type FileOperation,
   type FoundPath,
   foundPath,
@@ -33,7 +34,7 @@ import {
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
 import { z } from 'zod'
-import type { CommandRef, FileAnswer } from '../app/core.ts'
+import type { CommandRef } from '../commands/command-ref.ts'
 import { FollowedCalls } from './data-plane-follow.ts'
 import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
 import { DataPlaneImages } from './data-plane-images.ts'
@@ -51,6 +52,9 @@ const WAIT_MS = 60_000
 const TRANSFER_MS = DEFAULTS.maxLifetimeMs.max
 
 const nothing = z.strictObject({})
+
+/** `file.stat` answers an entry, `file.list` a listing, the others nothing. */
+export type FileAnswer = FileEntry | { readonly entries: readonly FileEntry[]; readonly truncated: boolean } | undefined
 
 /** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
 export class DataPlaneClient {

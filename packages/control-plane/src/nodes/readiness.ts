@@ -4,6 +4,10 @@ import type { NodeLease } from './node-lease.ts'
 /** `full`: only the reserve is left. */
 export type HostDiskLevel = 'good' | 'low' | 'full'
 
+export type Ready =
+  | { readonly ready: true; readonly warnings: readonly ('host_disk_low' | 'evidence_broken')[] }
+  | { readonly ready: false; readonly reason: string }
+
 /** So much more than its reserve, in parts of it, and the disk of the host is not low. */
 const NEAR = 0.25
 
@@ -87,6 +91,14 @@ export class Readiness {
     const { freeBytes, reserveBytes } = this.disk
     if (freeBytes < reserveBytes) return 'full'
     return freeBytes < reserveBytes * (1 + NEAR) ? 'low' : 'good'
+  }
+
+  /** For `/readyz`: whether sandboxes can be created now; the reason when not, and what will be one soon. */
+  get state(): Ready {
+    const { reason } = this
+    if (reason !== undefined) return { ready: false, reason }
+    const disk = this.hostDisk === 'low' ? (['host_disk_low'] as const) : []
+    return { ready: true, warnings: this.brokenChains > 0 ? [...disk, 'evidence_broken'] : disk }
   }
 
   get reason(): ErrorCode | undefined {

@@ -8,9 +8,8 @@ import { describeNode } from '../store/nodes.ts'
 import { countLiving, findSandbox } from '../store/sandboxes.ts'
 import { sumBilled } from '../store/usage.ts'
 import { AuditHeads } from '../evidence/audit-heads.ts'
-import { auditChains } from '../evidence/reading.ts'
-import { extendSandbox } from '../sandboxes/extend.ts'
-import { LocalCore } from '../app/local-core.ts'
+import { Sandboxes } from '../sandboxes/sandboxes.ts'
+import { createApp } from '../app/app.ts'
 import { LostNodes } from './lost-nodes.ts'
 import { endAll } from '../sweep/shutdown.ts'
 import { TestRecorder } from '../testing/recorder.ts'
@@ -49,8 +48,8 @@ describe('two nodes that share a store', requires('postgres'), () => {
   const row = (id: string) => one.store.query((db) => findSandbox(db, id))
   const agent = () => one.store.query((db) => findAgent(db, { tenant: 'default', agent: 'default' }))
   const failure = async (work: Promise<unknown>) => work.catch((error: unknown) => error)
-  const core = (world: World) =>
-    new LocalCore({ ...world.context, ...world.lifecycle, evidence: recorders[world === one ? 0 : 1].client('core') })
+  const app = (world: World) =>
+    createApp(world.context, world.lifecycle, recorders[world === one ? 0 : 1].client('app'))
   const WRONG = {
     code: 'wrong_node',
     message: 'The sandbox lives on another node, one.',
@@ -79,28 +78,28 @@ describe('two nodes that share a store', requires('postgres'), () => {
     const { id } = await create(one, 'box')
     const command = await one.lifecycle.commands.run(CALLER, id, aCommand())
     const of = { sandbox: id, command: command.id }
-    const there = core(two)
-    expect(await there.getSandbox(CALLER, id)).toMatchObject({ id, node: 'one', state: 'active' })
-    const all = await there.listSandboxes(CALLER, { labels: {}, limit: 10 })
+    const there = app(two)
+    expect(await there.sandboxes.get(CALLER, id)).toMatchObject({ id, node: 'one', state: 'active' })
+    const all = await there.sandboxes.list(CALLER, { labels: {}, limit: 10 })
     expect(all.items.map((item) => item.id)).toEqual([id])
-    expect(await there.getCommand(CALLER, of)).toMatchObject({ id: command.id, state: 'running' })
+    expect(await there.commands.get(CALLER, of)).toMatchObject({ id: command.id, state: 'running' })
     const { signal } = new AbortController()
     const stat = { op: 'file.stat', path: '/' } as const
     for (const effect of [
-      () => there.terminateSandbox(CALLER, id, { force: true }),
-      () => there.runCommand(CALLER, id, aCommand()),
-      () => there.waitForCommand(CALLER, of, signal),
-      () => there.signalCommand(CALLER, of, 'SIGTERM'),
-      () => there.readFile(CALLER, id, { path: '/x', signal }),
-      () => there.fileOperation(CALLER, id, stat),
-      () => Array.fromAsync(there.commandEvents(CALLER, of, { from: 0, follow: true, signal })),
-      () => extendSandbox({ ...two.context, activity: two.lifecycle.activity }, CALLER, { sandbox: id, ttlMs: 5000 }),
-      () => there.getOrCreateSandbox(CALLER, { ...aSandbox(), name: 'box' }),
+      () => there.sandboxes.terminate(CALLER, id, { force: true }),
+      () => there.commands.run(CALLER, id, aCommand()),
+      () => two.lifecycle.commands.wait(CALLER, of, signal),
+      () => there.commands.signal(CALLER, of, 'SIGTERM'),
+      () => there.files.read(CALLER, id, { path: '/x', signal }),
+      () => there.files.operate(CALLER, id, stat),
+      () => Array.fromAsync(there.commands.events(CALLER, of, { from: 0, follow: true, signal })),
+      () => new Sandboxes(two.context, two.lifecycle).extend(CALLER, id, { ttlMs: 5000 }),
+      () => there.creation.getOrCreate(CALLER, { ...aSandbox(), name: 'box' }),
     ])
       expect(await failure(effect())).toMatchObject(WRONG)
     expect(await row(id)).toMatchObject({ state: 'active' })
     await one.lifecycle.termination.terminate(id, { reason: 'terminated', actor: 'system' })
-    expect(await there.terminateSandbox(CALLER, id, { force: true })).toMatchObject({ state: 'stopped' })
+    expect(await there.sandboxes.terminate(CALLER, id, { force: true })).toMatchObject({ state: 'stopped' })
   })
 
   it('keep names unique over both, whoever is faster', async () => {
@@ -248,7 +247,7 @@ describe('two nodes that share a store', requires('postgres'), () => {
       await heads.keep()
       found.push(await evidence.head('default'))
     }
-    expect(await auditChains(one.context, CALLER)).toEqual(
+    expect(await app(one).audit.chains(CALLER)).toEqual(
       found.map(({ head, publicKey }, n) => ({
         node: ['one', 'two'][n],
         url: ['https://one.example', 'https://two.example'][n],

@@ -12,7 +12,7 @@ import {
 import { mergeDecisions } from '@airlock/policy'
 import { replayed } from './backtest-question.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
@@ -35,18 +35,27 @@ interface Replayed {
  * What a draft would have said to what was asked before. Evidence is the source, so what it holds back is not replayed: secrets, and
  * code beyond its beginning. Other sources are not asked again: what they said stands.
  */
-export async function backtestPolicy(of: Reading, caller: Caller, body: BacktestBody): Promise<Backtest> {
-  const { tenant, actor } = caller.principal
-  const payload = { requestId: caller.requestId, what: 'backtest', policy: body.document.name }
-  const deed = { point: 'audit.read', tenant, agent: null, sandbox: null, actor, payload } as const
-  await recordRefusal(of, deed, async () => assertUnbound(caller))
-  const decide = of.policies.decideWith(body.document, tenant)
-  const passed = await of.guardian.pass(caller, deed)
-  return doRecorded(of, passed, async () => {
-    const { all, isTruncated } = await replayAll(of, { tenant, body, decide })
-    const value = summary(all, { isTruncated, examples: body.examples })
-    return { value, payload: { replayed: value.replayed, changed: value.changed } }
-  })
+export class Backtests {
+  readonly #reading: Reading
+
+  constructor(reading: Reading) {
+    this.#reading = reading
+  }
+
+  async run(caller: Caller, body: BacktestBody): Promise<Backtest> {
+    const of = this.#reading
+    const { tenant, actor } = caller.principal
+    const payload = { requestId: caller.requestId, what: 'backtest', policy: body.document.name }
+    const deed = { point: 'audit.read', tenant, agent: null, sandbox: null, actor, payload } as const
+    await recordRefusal(of, deed, async () => assertUnbound(caller))
+    const decide = of.policies.decideWith(body.document, tenant)
+    const passed = await of.guardian.pass(caller, deed)
+    return doRecorded(of, passed, async () => {
+      const { all, isTruncated } = await replayAll(of, { tenant, body, decide })
+      const value = summary(all, { isTruncated, examples: body.examples })
+      return { value, payload: { replayed: value.replayed, changed: value.changed } }
+    })
+  }
 }
 
 async function replayAll(

@@ -30,12 +30,11 @@ import {
 } from '../store/policies.ts'
 import type { Queries } from '../store/store.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { isOwned, ownedSandbox } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 
 type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'policies'>
 

@@ -3,7 +3,7 @@ import { findNode } from '../store/nodes.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Store } from '../store/store.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { isEnded } from './lifecycle.ts'
 import { type ResumeContext, resumeSandbox } from './resume.ts'
 

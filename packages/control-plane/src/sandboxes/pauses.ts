@@ -2,7 +2,7 @@ import { AirlockError, type NodeSandbox, type PausedBy } from '@airlock/contract
 import { findSandbox, setPausedByRequest, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { deedOf, type Deed, describeError } from '../evidence/evidence.ts'
 import { isEnded, moveSandbox } from './lifecycle.ts'
 import { assertHere, ownedSandbox } from './owned-sandbox.ts'

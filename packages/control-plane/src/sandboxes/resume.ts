@@ -2,7 +2,7 @@ import { AirlockError } from '@airlock/contract'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import { extendSessionsOf } from '../store/sessions.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { deedOf, doRecorded } from '../evidence/evidence.ts'
 import { isEnded, moveSandbox } from './lifecycle.ts'
 

@@ -3,7 +3,7 @@ import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import { findSession, type StoredSession } from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { assertHere, awake, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import type { ResumeContext } from '../sandboxes/resume.ts'
 

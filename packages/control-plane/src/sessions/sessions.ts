@@ -24,17 +24,24 @@ import {
 import { findStep, type StoredStep } from '../store/steps.ts'
 import type { Activity } from '../sandboxes/activity.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, ListSessions, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import type { Creation } from '../sandboxes/create.ts'
 import { deedOf, describeError, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
 import { toSession } from '../sandboxes/nouns.ts'
 import { inSandbox, mayUseAgent, usableSandbox } from '../sandboxes/owned-sandbox.ts'
 import { inSession, ownedSession, type Place, usableSession } from './owned-session.ts'
 import type { Receipts } from '../evidence/receipts.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 import type { Termination } from '../sandboxes/terminate.ts'
 
 const BATCH = 64
+
+export interface ListSessions {
+  readonly state?: SessionState | 'all' | undefined
+  readonly sandbox?: string | undefined
+  readonly agent?: string | undefined
+  readonly limit: number
+  readonly cursor?: string | undefined
+}
 
 interface Parts {
   readonly activity: Activity

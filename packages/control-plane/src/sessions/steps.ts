@@ -20,18 +20,22 @@ import {
 } from '../store/steps.ts'
 import type { CommandWatch } from '../commands/command-watch.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page, StepRef } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { boundTimeout, deedOf, describeError, type Governed, saying } from '../evidence/evidence.ts'
 import { toStep } from '../sandboxes/nouns.ts'
 import { OpenOutputs } from '../commands/open-outputs.ts'
 import { inSession, ownedSession, type Place, readableSession, usableSession } from './owned-session.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 import type { Sessions } from './sessions.ts'
 import { type AskedEvents, stepEvents } from './step-events.ts'
 
 /** What the evidence holds of code, besides its hash. */
 const CODE_CHARACTERS = 200
 const SCANNED_CHARACTERS = 4096
+
+export interface StepRef {
+  readonly session: string
+  readonly step: string
+}
 
 interface Parts {
   readonly sessions: Sessions

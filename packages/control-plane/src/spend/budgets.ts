@@ -11,7 +11,7 @@ import { type BudgetScope, findSetLimits, putSetLimits, type SetLimits, sumHeld 
 import type { Queries } from '../store/store.ts'
 import { sumSpent } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { mayUseAgent } from '../sandboxes/owned-sandbox.ts'

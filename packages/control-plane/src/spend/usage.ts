@@ -1,7 +1,7 @@
 import type { UsageQuery, UsageReport } from '@airlock/contract'
 import { sumUsage } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { ownedTenant } from '../tenants/tenants.ts'
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { findCommand } from '../store/commands.ts'
 import { findSandbox, listLiving, listSandboxes } from '../store/sandboxes.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { extendSandbox } from '../sandboxes/extend.ts'
+import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { ISOLATION } from '../testing/scripted-data-plane.ts'
 import { aCommand, aSandbox, CALLER, World } from '../testing/world.ts'
@@ -106,7 +106,7 @@ for (const dialect of DIALECTS)
         const id = await create({ ttlMs: MINUTE, maxLifetimeMs: 10 * MINUTE })
         const now = world.clock.now()
         const extend = (ttlMs: number | undefined) =>
-          extendSandbox({ ...world.context, ...world.lifecycle }, CALLER, { sandbox: id, ttlMs })
+          new Sandboxes(world.context, world.lifecycle).extend(CALLER, id, { ttlMs })
         expect((await extend(5 * MINUTE)).expiresAt).toBe(new Date(now + 5 * MINUTE).toISOString())
         expect((await extend(undefined)).expiresAt).toBe(new Date(now + 5 * MINUTE).toISOString())
         expect((await extend(60 * MINUTE)).expiresAt).toBe(new Date(now + 10 * MINUTE).toISOString())

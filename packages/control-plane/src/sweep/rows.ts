@@ -27,7 +27,7 @@ export function sweepRows(context: Context, parts: Lifecycle & { readonly heads:
     { name: 'receipts', everyRounds: 5, run: () => parts.receipts.flush(() => parts.heads.keep()) },
     { name: 'owed records', everyRounds: 60, run: () => parts.receipts.payOwed() },
     { name: 'lost nodes', everyRounds: 10, run: () => lostNodes.look() },
-    { name: 'approvals', everyRounds: 1, run: () => parts.asks.answers.look() },
+    { name: 'approvals', everyRounds: 1, run: () => parts.approvals.look() },
     { name: 'images', everyRounds: 600, run: () => parts.templates.prune() },
   ]
 }

@@ -17,7 +17,7 @@ import {
   writeTemplate,
 } from '../store/templates.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded, type Governed } from '../evidence/evidence.ts'
 import { ImageBuilds } from './image-builds.ts'
 import { toTemplate } from './template-nouns.ts'

@@ -19,11 +19,10 @@ import {
 } from '../store/api-keys.ts'
 import type { Queries } from '../store/store.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from './overseer.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 import { ownedTenant } from './tenants.ts'
 
 type World = Pick<Context, 'store' | 'audit' | 'clock' | 'keyUses' | 'guardKeys' | 'guardian'>

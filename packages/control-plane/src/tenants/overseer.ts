@@ -1,5 +1,5 @@
 import { AirlockError } from '@airlock/contract'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 
 /**
  * What is decided about agents, keys and evidence of a tenant is not for who is bound to some of its agents, whatever the

@@ -4,10 +4,9 @@ import { insertAgentIfAbsent } from '../store/agents.ts'
 import type { Store } from '../store/store.ts'
 import { findTenant, insertTenantIfAbsent, pageTenants, type StoredTenant } from '../store/tenants.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller, Page } from '../app/core.ts'
+import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-import { toPage } from '../sandboxes/sandboxes.ts'
 
 type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian'>
 

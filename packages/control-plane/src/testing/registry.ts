@@ -1,17 +1,14 @@
-import { AirlockError, type NewRecord, type Principal } from '@airlock/contract'
+import type { NewRecord, Principal } from '@airlock/contract'
 import { setKeyUsed } from '../store/api-keys.ts'
 import { LatestTimes } from '../store/latest-times.ts'
 import { openStore, type Store, type StorePlace } from '../store/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import type { AgentEnds } from '../agents/agent-ends.ts'
-import type { Caller } from '../app/core.ts'
-import { ApprovalNews } from '../approvals/news.ts'
-import { createAsks } from '../app/asks.ts'
+import type { Caller } from '../app/caller.ts'
 import { DataPlaneClient } from '../nodes/data-plane-client.ts'
 import { Heartbeats } from '../agents/heartbeats.ts'
-import { Readiness } from '../nodes/readiness.ts'
 import { GuardKeys } from '../identity/guard-keys.ts'
-import { createWho, type Who } from '../app/who.ts'
+import { createRegistry, type Registry } from '../app/registry.ts'
 import { makeGuardian } from './guardian.ts'
 import { staged } from './staged.ts'
 
@@ -24,9 +21,6 @@ const BUDGET = {
   dollarsPerDay: 10,
 }
 
-/** There is nothing here to kill. */
-const notHere = async () => Promise.reject(new AirlockError('not_ready'))
-
 type Ended = Parameters<AgentEnds['endSandboxesOf']>
 
 interface RegistryOptions {
@@ -36,7 +30,7 @@ interface RegistryOptions {
 /** The registry of agents, keys and tenants on a real store, without sandboxes: what it wants to end is written down. */
 export class TestRegistry {
   readonly store: Store
-  readonly who: Who
+  readonly who: Registry
   readonly heartbeats: Heartbeats
   readonly keyUses: LatestTimes
   readonly guardKeys: GuardKeys
@@ -47,8 +41,6 @@ export class TestRegistry {
   private constructor(store: Store, options: RegistryOptions) {
     this.store = store
     const clock = { now: () => this.now }
-    const readiness = new Readiness({ isHeld: true, isAnswered: true })
-    readiness.serve()
     this.heartbeats = new Heartbeats({ store, clock })
     this.keyUses = new LatestTimes(store, setKeyUsed)
     this.guardKeys = new GuardKeys({ store, clock })
@@ -58,12 +50,10 @@ export class TestRegistry {
     const node = { id: 'here', holder: 'here' }
     const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
     const { guardKeys } = this
-    const world = { store, clock, readiness, audit, guardKeys, ...here, ...times, ...options }
-    this.who = createWho(world, {
+    const world = { store, clock, audit, guardKeys, ...here, ...times, ...options }
+    this.who = createRegistry(world, {
       agentEnds: { endSandboxesOf: async (...end) => void this.ended.push(end) },
       grantEnds: { endHoldersOf: async () => {} },
-      killswitch: { on: notHere, list: async () => [], lift: notHere },
-      asks: createAsks({ ...world, approvalNews: new ApprovalNews(), webhookPrivate: true }),
     })
   }
 

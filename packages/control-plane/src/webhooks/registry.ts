@@ -9,7 +9,7 @@ import {
 import { newId, randomText } from '@airlock/std'
 import { findWebhook, insertWebhook, listWebhooks, type StoredWebhook, takeWebhook } from '../store/webhooks.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/core.ts'
+import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { recordRefusal } from '../evidence/refusals.ts'

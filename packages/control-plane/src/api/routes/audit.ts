@@ -1,16 +1,16 @@
-import type { Core } from '../../app/core.ts'
+import type { App } from '../../app/app.ts'
 import { json, type Handlers } from '../call.ts'
 
-export function auditHandlers(core: Core) {
+export function auditHandlers(audit: App['audit']) {
   return {
-    auditEvents: async ({ caller, query }) => json(await core.auditEvents(caller, query)),
+    auditEvents: async ({ caller, query }) => json(await audit.events(caller, query)),
     auditExport: async ({ caller, signal }) => ({
       kind: 'lines',
-      lines: lines(await core.auditExport(caller, signal)),
+      lines: lines(await audit.export(caller, signal)),
     }),
-    auditChains: async ({ caller }) => json({ items: await core.auditChains(caller) }),
-    auditQuarantine: async ({ caller, body }) => json(await core.auditQuarantine(caller, body.tenant)),
-    auditHead: async ({ caller }) => json(await core.auditHead(caller)),
+    auditChains: async ({ caller }) => json({ items: await audit.chains(caller) }),
+    auditQuarantine: async ({ caller, body }) => json(await audit.quarantine(caller, body.tenant)),
+    auditHead: async ({ caller }) => json(await audit.head(caller)),
   } satisfies Partial<Handlers>
 }
 

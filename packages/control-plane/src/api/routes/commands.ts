@@ -1,37 +1,38 @@
 import type { Command, CommandEvent, CommandResult } from '@airlock/contract'
-import type { CommandRef, Core } from '../../app/core.ts'
+import type { App } from '../../app/app.ts'
+import type { CommandRef } from '../../commands/command-ref.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 /** What the JSON form of an output holds at most; all there is comes as events. */
 const JSON_OUTPUT_BYTES = 16 * 1024 * 1024
 
-export function commandHandlers(core: Core) {
+export function commandHandlers(commands: App['commands']) {
   return {
     runCommand: async ({ caller, params, body, wants, signal }) => {
-      const started = await core.runCommand(caller, params.id, body)
+      const started = await commands.run(caller, params.id, body)
       if (body.background) return json({ ...started, stdout: '', stderr: '' } satisfies CommandResult)
       const of = { sandbox: params.id, command: started.id }
-      const events = core.commandEvents(caller, of, { from: 0, follow: true, signal })
+      const events = commands.events(caller, of, { from: 0, follow: true, signal })
       if (wants === 'events') return { kind: 'events', events: startingWith(started, events) }
-      return json(await collect(events, () => core.getCommand(caller, of)))
+      return json(await collect(events, () => commands.get(caller, of)))
     },
-    listCommands: async ({ caller, params, query }) => json(await core.listCommands(caller, params.id, query)),
-    getCommand: async ({ caller, params }) => json(await core.getCommand(caller, refTo(params))),
+    listCommands: async ({ caller, params, query }) => json(await commands.list(caller, params.id, query)),
+    getCommand: async ({ caller, params }) => json(await commands.get(caller, refTo(params))),
     commandOutput: async ({ caller, params, query, wants, lastEventId, signal }) => {
       const of = refTo(params)
       const from = lastEventId ?? query.from
       const follow = wants === 'events'
-      const now = await core.getCommand(caller, of)
-      const events = core.commandEvents(caller, of, { from, follow, signal })
+      const now = await commands.get(caller, of)
+      const events = commands.events(caller, of, { from, follow, signal })
       if (follow) return { kind: 'events', events: startingWith(now, events) }
-      return json(await collect(events, () => core.getCommand(caller, of)))
+      return json(await collect(events, () => commands.get(caller, of)))
     },
     signalCommand: async ({ caller, params, body }) => {
-      await core.signalCommand(caller, refTo(params), body.signal)
+      await commands.signal(caller, refTo(params), body.signal)
       return NOTHING
     },
     writeStdin: async ({ caller, params, query, bytes }) => {
-      await core.writeStdin(caller, refTo(params), { bytes, end: query.end })
+      await commands.writeStdin(caller, refTo(params), { bytes, end: query.end })
       return NOTHING
     },
   } satisfies Partial<Handlers>

@@ -1,8 +1,7 @@
-import type { Core } from '../../app/core.ts'
-import type { Policies } from '../../policies/policies.ts'
+import type { App } from '../../app/app.ts'
 import { type Handlers, json, NOTHING } from '../call.ts'
 
-export function policyHandlers(policies: Policies, core: Core) {
+export function policyHandlers({ policies, backtests }: Pick<App, 'policies' | 'backtests'>) {
   return {
     listPolicies: async ({ caller, query }) => json({ items: await policies.list(caller, query.scope) }),
     getPolicy: async ({ caller, params, query }) => json(await policies.get(caller, params.name, query)),
@@ -15,7 +14,7 @@ export function policyHandlers(policies: Policies, core: Core) {
     },
     checkPolicy: async ({ body }) => json(policies.check(body.document)),
     evaluatePolicies: async ({ caller, body }) => json(await policies.evaluate(caller, body)),
-    backtestPolicy: async ({ caller, body }) => json(await core.backtestPolicy(caller, body)),
+    backtestPolicy: async ({ caller, body }) => json(await backtests.run(caller, body)),
     getGuardian: async ({ caller }) => json(policies.status(caller)),
     listRules: async ({ caller }) => json({ items: policies.rules(caller) }),
   } satisfies Partial<Handlers>

@@ -1,37 +1,38 @@
 import type { Step, StepEvent, StepOutput, StepResult } from '@airlock/contract'
-import type { Core, StepRef } from '../../app/core.ts'
+import type { App } from '../../app/app.ts'
+import type { StepRef } from '../../sessions/steps.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
 /** What the JSON form of a result holds of text at most; all there is comes as events. */
 const JSON_TEXT_BYTES = 16 * 1024 * 1024
 
-export function sessionHandlers(core: Core) {
+export function sessionHandlers({ sessions, steps }: Pick<App, 'sessions' | 'steps'>) {
   return {
-    createSession: async ({ caller, body }) => json(await core.createSession(caller, body)),
-    listSessions: async ({ caller, query }) => json(await core.listSessions(caller, query)),
-    getSession: async ({ caller, params }) => json(await core.getSession(caller, params.id)),
+    createSession: async ({ caller, body }) => json(await sessions.create(caller, body)),
+    listSessions: async ({ caller, query }) => json(await sessions.list(caller, query)),
+    getSession: async ({ caller, params }) => json(await sessions.get(caller, params.id)),
     interruptSession: async ({ caller, params, query }) => {
-      await core.interruptSession(caller, params.id, query.step)
+      await sessions.interrupt(caller, params.id, query.step)
       return NOTHING
     },
-    restartSession: async ({ caller, params }) => json(await core.restartSession(caller, params.id)),
-    terminateSession: async ({ caller, params }) => json(await core.terminateSession(caller, params.id)),
+    restartSession: async ({ caller, params }) => json(await sessions.restart(caller, params.id)),
+    terminateSession: async ({ caller, params }) => json(await sessions.terminate(caller, params.id)),
     runStep: async ({ caller, params, body, wants, signal }) => {
-      const started = await core.runStep(caller, params.id, body)
+      const started = await steps.run(caller, params.id, body)
       const of = { session: params.id, step: started.id }
-      const events = core.stepEvents(caller, of, { from: 0, follow: true, signal })
+      const events = steps.events(caller, of, { from: 0, follow: true, signal })
       if (wants === 'events') return { kind: 'events', events: startingWith(started, events) }
-      return json(await collect(events, async () => core.getStep(caller, of)))
+      return json(await collect(events, async () => steps.get(caller, of)))
     },
-    listSteps: async ({ caller, params, query }) => json(await core.listSteps(caller, params.id, query)),
-    getStep: async ({ caller, params }) => json(await core.getStep(caller, refTo(params))),
+    listSteps: async ({ caller, params, query }) => json(await steps.list(caller, params.id, query)),
+    getStep: async ({ caller, params }) => json(await steps.get(caller, refTo(params))),
     stepOutput: async ({ caller, params, query, wants, lastEventId, signal }) => {
       const of = refTo(params)
       const follow = wants === 'events'
-      const now = await core.getStep(caller, of)
-      const events = core.stepEvents(caller, of, { from: lastEventId ?? query.from, follow, signal })
+      const now = await steps.get(caller, of)
+      const events = steps.events(caller, of, { from: lastEventId ?? query.from, follow, signal })
       if (follow) return { kind: 'events', events: startingWith(now, events) }
-      return json(await collect(events, async () => core.getStep(caller, of)))
+      return json(await collect(events, async () => steps.get(caller, of)))
     },
   } satisfies Partial<Handlers>
 }

@@ -1,22 +1,22 @@
 import { AirlockError, type Template, type TemplateEvent } from '@airlock/contract'
-import type { Core } from '../../app/core.ts'
+import type { App } from '../../app/app.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
 
-export function templateHandlers(core: Core) {
+export function templateHandlers(templates: App['templates']) {
   return {
-    listTemplates: async ({ caller }) => json({ items: await core.listTemplates(caller) }),
-    getTemplate: async ({ caller, params }) => json(await core.getTemplate(caller, params.name)),
-    putTemplate: async ({ caller, params, body }) => json(await core.putTemplate(caller, params.name, body)),
+    listTemplates: async ({ caller }) => json({ items: await templates.list(caller) }),
+    getTemplate: async ({ caller, params }) => json(await templates.get(caller, params.name)),
+    putTemplate: async ({ caller, params, body }) => json(await templates.put(caller, params.name, body)),
     buildTemplate: async ({ caller, params, wants }) => {
-      const events = core.buildTemplate(caller, params.name)
+      const events = templates.build(caller, params.name)
       if (wants === 'json') return json(await lastOf(events))
       // Before the head of the answer is out, so that a template that is not there is a plain 404.
-      await core.getTemplate(caller, params.name)
+      await templates.get(caller, params.name)
       return { kind: 'events', events }
     },
-    importTemplate: async ({ caller, params, bytes }) => json(await core.importTemplate(caller, params.name, bytes)),
+    importTemplate: async ({ caller, params, bytes }) => json(await templates.import(caller, params.name, bytes)),
     removeTemplate: async ({ caller, params }) => {
-      await core.removeTemplate(caller, params.name)
+      await templates.remove(caller, params.name)
       return NOTHING
     },
   } satisfies Partial<Handlers>

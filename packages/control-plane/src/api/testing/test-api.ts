@@ -1,12 +1,11 @@
 import type { AuditSink } from '@airlock/audit'
 import { AirlockError, type NewRecord, type Principal } from '@airlock/contract'
 import { createLog, systemClock } from '@airlock/std'
-import type { Core } from '../../app/core.ts'
-import type { Who } from '../../app/who.ts'
+import { testApp } from './test-app.ts'
 import { TestCore } from './test-core.ts'
 import { TEST_EVENTS } from './test-events.ts'
 import { TEST_METRICS } from './test-metrics.ts'
-import { makeTestWho } from './test-who.ts'
+import { makeTestWho, type TestWho } from './test-who.ts'
 import type { RequestRateBounds } from '../request-rates.ts'
 import { createApi } from '../server.ts'
 
@@ -14,7 +13,7 @@ import { createApi } from '../server.ts'
 export interface TestApi {
   readonly url: string
   readonly core: TestCore
-  readonly who: Who
+  readonly who: TestWho
   readonly notes: readonly NewRecord[]
   readonly logged: readonly string[]
   close(): Promise<void>
@@ -26,7 +25,7 @@ const AMPLE = { burst: 1_000_000, perSecond: 1_000_000 }
 export const AMPLE_RATES = { perKey: AMPLE, perTenant: AMPLE }
 
 export async function startTestApi(
-  changes: Partial<Core> = {},
+  changes: Partial<TestCore> = {},
   port = 0,
   requestRates: RequestRateBounds = AMPLE_RATES,
 ): Promise<TestApi> {
@@ -38,13 +37,9 @@ export async function startTestApi(
   const { who } = registry
   const log = createLog({ process: 'test', level: 'info', write: (line) => void logged.push(line) })
   const api = await createApi({
-    core,
-    who,
-    events: TEST_EVENTS,
-    metrics: TEST_METRICS,
+    app: { ...testApp(core), ...who, events: TEST_EVENTS, metrics: TEST_METRICS },
     authenticator: { authenticate },
     audit,
-    readiness: { assert: () => {} },
     clock: systemClock,
     log,
     tls: null,

@@ -36,17 +36,13 @@ import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type {
-  Caller,
-  CommandRef,
-  Core,
-  FileAnswer,
-  ListSandboxes,
-  ListSessions,
-  Page,
-  StepRef,
-  Ready,
-} from '../../app/core.ts'
+import type { Caller, Page } from '../../app/caller.ts'
+import type { CommandRef } from '../../commands/command-ref.ts'
+import type { FileAnswer } from '../../nodes/data-plane-client.ts'
+import type { Ready } from '../../nodes/readiness.ts'
+import type { ListSandboxes } from '../../sandboxes/sandboxes.ts'
+import type { ListSessions } from '../../sessions/sessions.ts'
+import type { StepRef } from '../../sessions/steps.ts'
 import { changedLimits } from '../../sandboxes/fill-limits.ts'
 import { TestCommand } from './test-command.ts'
 import { TestSessions } from './test-sessions.ts'
@@ -56,7 +52,7 @@ import { TestTemplates } from './test-templates.ts'
  * For tests of the HTTP edge, the SDK and the CLI only: a core without isolation, tenants or evidence. Its sandboxes are
  * temporary directories and its commands are processes of this user, so that bytes, signals and exits are real.
  */
-export class TestCore implements Core {
+export class TestCore {
   readonly sandboxes = new Map<string, Sandbox>()
   readonly evidence: { records: AuditRecord[]; lines: string[]; head: SignedHead; publicKey: string }
   /** The last image that was imported, as it came. */
@@ -151,10 +147,6 @@ export class TestCore implements Core {
     const command = await TestCommand.start(id, this.#roots.get(id) ?? '', body)
     this.#commands.set(command.state.id, command)
     return command.state
-  }
-
-  async waitForCommand(_caller: Caller, of: CommandRef): Promise<Command> {
-    return this.#command(of).ended
   }
 
   async listCommands(caller: Caller, id: string): Promise<Page<Command>> {
@@ -334,10 +326,6 @@ export class TestCore implements Core {
 
   async auditHead(): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {
     return { head: this.evidence.head, publicKey: this.evidence.publicKey }
-  }
-
-  async readiness(): Promise<Ready> {
-    return this.ready
   }
 
   async counts(): Promise<Readonly<Record<SandboxState, number>>> {

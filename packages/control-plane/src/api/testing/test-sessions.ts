@@ -7,7 +7,9 @@ import {
   type StepEvent,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
-import type { ListSessions, Page, StepRef } from '../../app/core.ts'
+import type { Page } from '../../app/caller.ts'
+import type { ListSessions } from '../../sessions/sessions.ts'
+import type { StepRef } from '../../sessions/steps.ts'
 import { TestStep } from './test-step.ts'
 
 /** For tests only: the sessions of `TestCore`, kept in memory. */

@@ -7,14 +7,15 @@ import { systemClock } from '@airlock/std'
 import { ApprovalNews } from '../../approvals/news.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
 import { GuardKeys } from '../../identity/guard-keys.ts'
-import { createAsks } from '../../app/asks.ts'
+import { ApprovalAnswers } from '../../approvals/approvals.ts'
+import { WebhookRegistry } from '../../webhooks/registry.ts'
+import type { App } from '../../app/app.ts'
 import { DataPlaneClient } from '../../nodes/data-plane-client.ts'
 import { Heartbeats } from '../../agents/heartbeats.ts'
 import type { Kills } from '../../kills/killswitch.ts'
-import { Readiness } from '../../nodes/readiness.ts'
 import { makeGuardian } from '../../testing/guardian.ts'
 import { staged } from '../../testing/staged.ts'
-import { createWho, type Who } from '../../app/who.ts'
+import { createRegistry, type Registry } from '../../app/registry.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
 import { LatestTimes } from '../../store/latest-times.ts'
 import { openStore } from '../../store/store.ts'
@@ -32,13 +33,13 @@ const notHere = async () => Promise.reject(new AirlockError('not_ready'))
 /** There is nothing here to kill. */
 const NO_KILLSWITCH: Kills = { on: notHere, list: async () => [], lift: notHere }
 
+export type TestWho = Registry & Pick<App, 'killswitch' | 'approvals' | 'webhooks'>
+
 /** For tests of the HTTP edge, the SDK and the CLI only: the real registry on a store of its own, with no sandboxes. */
-export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who; dispose(): Promise<void> }> {
+export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: TestWho; dispose(): Promise<void> }> {
   const dir = mkdtempSync(join(tmpdir(), 'airlock-test-who-'))
   const store = await openStore({ file: join(dir, 'airlock.db') })
   await prepareFirstStart(store, { keysDir: dir, clock: systemClock, node: 'here' })
-  const readiness = new Readiness({ isHeld: true, isAnswered: true })
-  readiness.serve()
   const heartbeats = new Heartbeats({ store, clock: systemClock })
   const keyUses = new LatestTimes(store, setKeyUsed)
   const node = { id: 'here', holder: 'here' }
@@ -47,7 +48,6 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
     store,
     audit: staged(audit),
     clock: systemClock,
-    readiness,
     heartbeats,
     keyUses,
     guardKeys: new GuardKeys({ store, clock: systemClock }),
@@ -58,12 +58,15 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Who
   const ends = {
     agentEnds: { endSandboxesOf: async () => {} },
     grantEnds: { endHoldersOf: async () => {} },
+  }
+  const asked = {
     killswitch: NO_KILLSWITCH,
-    asks: createAsks({ ...world, approvalNews: new ApprovalNews(), webhookPrivate: true }),
+    approvals: new ApprovalAnswers({ ...world, approvalNews: new ApprovalNews() }),
+    webhooks: new WebhookRegistry({ ...world, webhookPrivate: true }),
   }
   const dispose = async (): Promise<void> => {
     await store.close()
     rmSync(dir, { recursive: true, force: true })
   }
-  return { who: createWho(world, ends), dispose }
+  return { who: { ...createRegistry(world, ends), ...asked }, dispose }
 }

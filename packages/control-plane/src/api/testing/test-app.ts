@@ -1,0 +1,101 @@
+import type { App } from '../../app/app.ts'
+import type { TestCore } from './test-core.ts'
+
+type OfCore = Omit<
+  App,
+  | 'agents'
+  | 'grants'
+  | 'budgets'
+  | 'keys'
+  | 'tenants'
+  | 'usage'
+  | 'policies'
+  | 'killswitch'
+  | 'approvals'
+  | 'webhooks'
+  | 'events'
+>
+
+/** What the core for tests does, by subject. It is asked at each call, for a test may change it. */
+export function testApp(core: TestCore): OfCore {
+  return { ...sandboxesOf(core), ...codeOf(core), ...restOf(core) }
+}
+
+function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files'> {
+  return {
+    creation: {
+      create: async (caller, body) => core.createSandbox(caller, body),
+      getOrCreate: async (caller, body) => core.getOrCreateSandbox(caller, body),
+    },
+    sandboxes: {
+      get: async (caller, id) => core.getSandbox(caller, id),
+      list: async (caller, query) => core.listSandboxes(caller, query),
+      extend: async (caller, id, { ttlMs }) => core.extendSandbox(caller, id, ttlMs),
+      pause: async (caller, id) => core.pauseSandbox(caller, id),
+      resume: async (caller, id) => core.resumeSandbox(caller, id),
+      terminate: async (caller, id) => core.terminateSandbox(caller, id),
+      counts: async () => core.counts(),
+    },
+    connections: { connect: async (caller, id) => core.connectSandbox(caller, id) },
+    limitChanges: { change: async (caller, id, asked) => core.changeLimits(caller, id, asked) },
+    files: {
+      read: async (caller, id, file) => core.readFile(caller, id, file),
+      write: async (caller, id, file) => core.writeFile(caller, id, file),
+      operate: async (caller, id, operation) => core.fileOperation(caller, id, operation),
+    },
+  }
+}
+
+function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps'> {
+  return {
+    commands: {
+      run: async (caller, id, body) => core.runCommand(caller, id, body),
+      list: async (caller, id) => core.listCommands(caller, id),
+      get: async (caller, of) => core.getCommand(caller, of),
+      events: (caller, of, options) => core.commandEvents(caller, of, options),
+      signal: async (caller, of, signal) => core.signalCommand(caller, of, signal),
+      writeStdin: async (caller, of, input) => core.writeStdin(caller, of, input),
+    },
+    sessions: {
+      create: async (caller, body) => core.createSession(caller, body),
+      list: async (caller, query) => core.listSessions(caller, query),
+      get: async (caller, id) => core.getSession(caller, id),
+      interrupt: async (caller, id, step) => core.interruptSession(caller, id, step),
+      restart: async (caller, id) => core.restartSession(caller, id),
+      terminate: async (caller, id) => core.terminateSession(caller, id),
+    },
+    steps: {
+      run: async (caller, id, body) => core.runStep(caller, id, body),
+      list: async (caller, id) => core.listSteps(caller, id),
+      get: async (caller, of) => core.getStep(caller, of),
+      events: (caller, of, options) => core.stepEvents(caller, of, options),
+    },
+  }
+}
+
+function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' | 'readiness'> {
+  return {
+    templates: {
+      list: async () => core.listTemplates(),
+      get: async (caller, name) => core.getTemplate(caller, name),
+      put: async (caller, name, spec) => core.putTemplate(caller, name, spec),
+      build: (caller, name) => core.buildTemplate(caller, name),
+      import: async (caller, name, image) => core.importTemplate(caller, name, image),
+      remove: async (caller, name) => core.removeTemplate(caller, name),
+    },
+    backtests: { run: async () => core.backtestPolicy() },
+    audit: {
+      events: async () => core.auditEvents(),
+      export: async () => core.auditExport(),
+      head: async () => core.auditHead(),
+      chains: async () => core.auditChains(),
+      quarantine: async (caller, tenant) => core.auditQuarantine(caller, tenant),
+    },
+    readiness: {
+      assert: () => {},
+      get state() {
+        return core.ready
+      },
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import type { EvidenceKeeper, EvidenceReader, EventReader } from '@airlock/audit'
+import type { ApprovalAnswers } from '../approvals/approvals.ts'
+import type { Commands } from '../commands/commands.ts'
+import type { Connections } from '../doors/connections.ts'
+import { Audit } from '../evidence/audit.ts'
+import { type EventFeed, Events } from '../evidence/events.ts'
+import type { Kills } from '../kills/killswitch.ts'
+import type { Readiness } from '../nodes/readiness.ts'
+import { Backtests } from '../policies/backtest.ts'
+import type { Creation } from '../sandboxes/create.ts'
+import type { Files } from '../sandboxes/files.ts'
+import type { LimitChanges } from '../sandboxes/limits.ts'
+import { Sandboxes } from '../sandboxes/sandboxes.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import type { Steps } from '../sessions/steps.ts'
+import type { Templates } from '../templates/templates.ts'
+import { WebhookRegistry } from '../webhooks/registry.ts'
+import type { Context } from './context.ts'
+import type { Lifecycle } from './lifecycle-parts.ts'
+import { createRegistry, type Registry } from './registry.ts'
+
+/** Methods that answer events one by one: to a caller, however they are made. */
+type Streams<T, K extends keyof T> = {
+  readonly [N in K]: T[N] extends (...asked: infer A) => AsyncIterable<infer E>
+    ? (...asked: A) => AsyncIterable<E>
+    : never
+}
+
+/**
+ * Everything that a caller can have done, by subject, without a word of HTTP: the one way in. Each method checks that the caller may
+ * (not yours is not found), writes evidence, has its effect, and throws `AirlockError` or answers a noun.
+ */
+export interface App extends Registry {
+  readonly creation: Pick<Creation, 'create' | 'getOrCreate'>
+  readonly sandboxes: Pick<Sandboxes, 'get' | 'list' | 'extend' | 'pause' | 'resume' | 'terminate' | 'counts'>
+  readonly connections: Pick<Connections, 'connect'>
+  readonly limitChanges: Pick<LimitChanges, 'change'>
+  readonly commands: Pick<Commands, 'run' | 'list' | 'get' | 'signal' | 'writeStdin'> & Streams<Commands, 'events'>
+  readonly files: Pick<Files, 'read' | 'write' | 'operate'>
+  readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
+  readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
+  readonly templates: Pick<Templates, 'list' | 'get' | 'put' | 'import' | 'remove'> & Streams<Templates, 'build'>
+  readonly backtests: Pick<Backtests, 'run'>
+  readonly killswitch: Kills
+  readonly approvals: ApprovalAnswers
+  readonly webhooks: WebhookRegistry
+  readonly audit: Pick<Audit, 'events' | 'export' | 'head' | 'chains' | 'quarantine'>
+  readonly events: EventFeed
+  readonly readiness: Pick<Readiness, 'assert' | 'state'>
+}
+
+/** `evidence`: the recorder, as its readers and keepers see it. */
+export function createApp(
+  context: Context,
+  lifecycle: Lifecycle,
+  evidence: EvidenceReader & EvidenceKeeper & EventReader,
+): App {
+  return {
+    ...lifecycle,
+    ...createRegistry(context, lifecycle),
+    sandboxes: new Sandboxes(context, lifecycle),
+    backtests: new Backtests({ ...context, evidence }),
+    webhooks: new WebhookRegistry(context),
+    audit: new Audit(context, evidence),
+    events: new Events({ ...context, reader: evidence }),
+    readiness: context.readiness,
+  }
+}

@@ -1,0 +1,4 @@
+export interface CommandRef {
+  readonly sandbox: string
+  readonly command: string
+}
