@@ -1,8 +1,6 @@
 export { canonical, canonicalFields, joinFields } from './canonical.ts'
 export { type ChainPosition, GENESIS, hashRecord, hashText, macOf } from './chain.ts'
 export { isSignedBy, parsePublicKey, signBroken, signDropped, signHead, signQuarantined } from './head.ts'
-export { LineSocket } from './line-socket.ts'
-export { LineSplitter, MAX_LINE_BYTES } from './lines.ts'
 export {
   type Followed,
   type RecorderReply,

@@ -12,8 +12,8 @@ import {
   type SignedHead,
 } from '@airlock/contract'
 import { type Clock, type Log, newId, systemClock } from '@airlock/std'
+import { LineSplitter } from '@airlock/wire'
 import { z } from 'zod'
-import { LineSplitter } from './lines.ts'
 import { NoteQueue } from './note-queue.ts'
 import {
   type Followed,

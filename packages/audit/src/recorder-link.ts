@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import { ERRORS } from '@airlock/contract'
-import { LineSocket } from './line-socket.ts'
-import { MAX_LINE_BYTES } from './lines.ts'
+import { LineSocket, MAX_LINE_BYTES } from '@airlock/wire'
 import { recorderReply } from './protocol.ts'
 
 const MAX_SENT = 1024

@@ -112,11 +112,12 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     trustedProxy: config.trustedProxy,
     requestRates: config.requestRates,
   })
-  const closeDoors = await listenToDoors({ control: lifecycle.doorControl, ...config.fromDoors, log: host.log })
+  const fromDoors = await listenToDoors({ control: lifecycle.doorControl, ...config.fromDoors, log: host.log })
   const url = await api.listen(config.host, config.port)
   await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))
   dropPrivileges(config.drop ?? undefined)
   const heads = new AuditHeads(context, audit)
+  const closeDoors = () => fromDoors.close()
   return {
     controlPlane: new ControlPlane({ context, lifecycle, ...watching, heads, api, closeDoors, lease }),
     facts: { url, ...keys },

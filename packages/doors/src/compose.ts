@@ -9,11 +9,11 @@ import { listen } from './server.ts'
 export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): Promise<void> }> {
   const controlPlane = new ControlPlaneClient(config.controlPlaneSocket)
   const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }) })
-  const close = await listen({ doors, socket: config.socket, socketUid: config.socketUid, log })
+  const listener = await listen({ doors, socket: config.socket, socketUid: config.socketUid, log })
   dropPrivileges(config.drop ?? undefined)
   return {
     async stop() {
-      close()
+      listener.close()
       await doors.closeAll()
     },
   }

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { AirlockError, CONTROL_SOCKET, type ControlCall, toAirlockError } from '@airlock/contract'
 import { endSoon, type Log, newId, TokenBucket } from '@airlock/std'
+import { sendJson } from '@airlock/wire'
 import type { ControlPlaneClient } from './control-plane-client.ts'
 import type { OpenDoor } from './doors.ts'
-import { sendJson } from './http.ts'
 
 interface ControlDoorOptions {
   readonly controlPlane: Pick<ControlPlaneClient, 'ask'>

@@ -1,56 +1,35 @@
-import { type IncomingMessage, request } from 'node:http'
-import {
-  AirlockError,
-  type ControlCall,
-  isAirlockError,
-  isErrorCode,
-  renewedToken,
-  type RenewedToken,
-  self,
-  type Self,
-} from '@airlock/contract'
+import { AirlockError, type ControlCall, renewedToken, type RenewedToken, self, type Self } from '@airlock/contract'
+import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
-import { readJson } from './http.ts'
 
 const ANSWER_MS = 5_000
 const MAX_ANSWER = 64 * 1024
 
-const refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
 const answers = { self, heartbeat: self, renew: renewedToken } as const
 
 /** Asks the control plane, on a connection of its own each time: what is asked is made here, word by word. */
 export class ControlPlaneClient {
-  readonly #socket: string
+  readonly #http: WireClient
 
   constructor(socket: string) {
-    this.#socket = socket
+    this.#http = new WireClient({
+      address: { unix: socket },
+      peer: 'control plane',
+      unavailable: silent,
+      maxJsonBytes: MAX_ANSWER,
+    })
   }
 
   /** Fails closed: a control plane that does not answer in time, or not as agreed, has not allowed anything. */
   async ask(call: ControlCall): Promise<Self | RenewedToken> {
-    try {
-      const response = await this.#send(JSON.stringify(call))
-      const value = await readJson(response, MAX_ANSWER)
-      if (response.statusCode !== 200) throw refusalOf(value)
-      return answers[call.ask].parse(value)
-    } catch (cause) {
-      if (isAirlockError(cause)) throw cause
-      throw new AirlockError('not_ready', 'The server does not answer.', { cause })
-    }
-  }
-
-  async #send(body: string): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-      const signal = AbortSignal.timeout(ANSWER_MS)
-      const at = { socketPath: this.#socket, method: 'POST', path: '/control', agent: false, headers, signal } as const
-      request(at, resolve).on('error', reject).end(body)
-    })
+    const asked = { method: 'POST', path: '/control', json: call, answerMs: ANSWER_MS, again: 'different' } as const
+    const parsed = answers[call.ask].safeParse(await this.#http.json(asked, z.unknown()))
+    if (parsed.success) return parsed.data
+    // To a program inside it is the same: nobody has allowed anything, and it may ask again.
+    throw silent(parsed.error)
   }
 }
 
-function refusalOf(value: unknown): AirlockError {
-  const parsed = refusal.safeParse(value)
-  if (!parsed.success || !isErrorCode(parsed.data.error.code)) return new AirlockError('internal')
-  return new AirlockError(parsed.data.error.code, parsed.data.error.message)
+function silent(cause: unknown): AirlockError {
+  return new AirlockError('not_ready', 'The server does not answer.', { cause })
 }

@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { LineSplitter, MAX_LINE_BYTES } from '@airlock/audit'
 import { AirlockError } from '@airlock/contract'
+import { LineSplitter, MAX_LINE_BYTES } from '@airlock/wire'
 
 const BLOCK_BYTES = 64 * 1024
 const NEWLINE = 0x0a

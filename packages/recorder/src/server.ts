@@ -1,8 +1,8 @@
-import { chmodSync, chownSync, rmSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
-import { type Followed, LineSocket, type RecorderReply, recorderRequest, type RecorderRequest } from '@airlock/audit'
+import type { Socket } from 'node:net'
+import { type Followed, type RecorderReply, recorderRequest, type RecorderRequest } from '@airlock/audit'
 import { AirlockError, toAirlockError } from '@airlock/contract'
 import { assertNever, type Log } from '@airlock/std'
+import { LineSocket, listenForConnections, type PrivateListener } from '@airlock/wire'
 import { z } from 'zod'
 import type { Recorder } from './recorder.ts'
 
@@ -27,40 +27,16 @@ export interface RecorderServerOptions {
 /** One socket of the recorder, for one process. Only the control plane may read. */
 export class RecorderServer {
   readonly #options: RecorderServerOptions
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
 
-  /** Precondition: the umask keeps others out until the socket has its owner. */
-  static async listen(options: RecorderServerOptions): Promise<RecorderServer> {
-    rmSync(options.path, { force: true })
+  static async listen(options: RecorderServerOptions): Promise<PrivateListener> {
     const server = new RecorderServer(options)
-    await new Promise<void>((resolve, reject) => {
-      server.#server.once('error', reject).listen(options.path, resolve)
-    })
-    chmodSync(options.path, 0o600)
-    if (options.uid !== null) chownSync(options.path, options.uid, options.uid)
-    return server
+    const { path, uid, ready } = options
+    const onConnection = (socket: Socket) => void ready.then(() => server.#serve(socket))
+    return listenForConnections({ unix: path, uid }, { maxConnections: MAX_CLIENTS, onConnection })
   }
 
   private constructor(options: RecorderServerOptions) {
     this.#options = options
-    this.#server = createServer({ pauseOnConnect: true }, (socket) => {
-      this.#sockets.add(socket)
-      socket.on('close', () => this.#sockets.delete(socket))
-      // A connection that breaks before it is served says nothing new.
-      socket.on('error', () => {})
-      void options.ready.then(() => this.#serve(socket))
-    })
-    this.#server.maxConnections = MAX_CLIENTS
-  }
-
-  /** Takes no new connection. */
-  stopListening(): void {
-    this.#server.close()
-  }
-
-  close(): void {
-    for (const socket of this.#sockets) socket.destroy()
   }
 
   #serve(socket: Socket): void {

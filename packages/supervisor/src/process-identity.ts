@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { parseProcessStat, type ProcessStat } from '@airlock/std'
 
 /** A process beyond doubt: pids are used again, a pid with its start time is not. */
 export interface ProcessIdentity {
@@ -8,9 +9,8 @@ export interface ProcessIdentity {
 
 /** Undefined when there is no such process, or only its exit status is left of it. */
 export function identify(pid: number): ProcessIdentity | undefined {
-  const fields = statOf(pid)
-  const startTicks = fields?.[19]
-  return startTicks === undefined || fields?.[0] === 'Z' ? undefined : { pid, startTicks }
+  const stat = statOf(pid)
+  return stat === undefined || stat.isZombie ? undefined : { pid, startTicks: stat.startTicks }
 }
 
 export function lives({ pid, startTicks }: ProcessIdentity): boolean {
@@ -19,14 +19,12 @@ export function lives({ pid, startTicks }: ProcessIdentity): boolean {
 
 /** Whether we lead a session of our own, as `setsid` makes one. */
 export function leadsSession(): boolean {
-  return statOf(process.pid)?.[3] === String(process.pid)
+  return statOf(process.pid)?.session === process.pid
 }
 
-/** The fields of `/proc/<pid>/stat` from the state on; undefined when there is no such process. */
-function statOf(pid: number): readonly string[] | undefined {
+function statOf(pid: number): ProcessStat | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
     // No such process.
     return undefined

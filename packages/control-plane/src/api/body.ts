@@ -1,13 +1,11 @@
 import { AirlockError, BOUNDS, type Route } from '@airlock/contract'
+import { decodeText, parseJson, readBounded, tooLarge } from '@airlock/wire'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
-/** A JSON body must be here after this time; a client that drips bytes is cut off. */
-const JSON_BODY_MS = 30_000
 /** An upload may take hours, but not pause for longer than this. */
 const UPLOAD_IDLE_MS = 120_000
 /** `{}`, with room for blanks. */
 const EMPTY_BYTES = 1024
-const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Looks at headers only, so that a body that will be refused is never read. */
 export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
@@ -23,13 +21,13 @@ export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
 
 /** The parsed body, `{}` when there is none. Reads at most the bound. */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
-  return hasBody(request.headers) ? parseJson(await readWhole(request, BOUNDS.jsonBodyBytes)) : {}
+  return hasBody(request.headers) ? parseBody(await readBounded(request, { maxBytes: BOUNDS.jsonBodyBytes })) : {}
 }
 
 /** Reads the body of a route that takes none: `{}` says as much as nothing, and many clients always send it. */
 export async function throwOnContent(request: IncomingMessage): Promise<void> {
   if (!hasBody(request.headers)) return
-  const value = parseJson(await readWhole(request, EMPTY_BYTES))
+  const value = parseBody(await readBounded(request, { maxBytes: EMPTY_BYTES }))
   if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length > 0)
     throw noBody()
 }
@@ -37,8 +35,8 @@ export async function throwOnContent(request: IncomingMessage): Promise<void> {
 /** The body as text, for whoever parses it by rules of its own. Reads at most `limit` bytes. */
 export async function readText(request: IncomingMessage, limit: number): Promise<string> {
   throwOnLength(request.headers, limit)
-  const text = (await readWhole(request, limit)).toString('utf8')
-  if (PROTO.test(text)) throwOnProto(parseText(text))
+  const text = (await readBounded(request, { maxBytes: limit })).toString('utf8')
+  if (PROTO.test(text)) throwOnProto(parseJson(text))
   return text
 }
 
@@ -63,32 +61,6 @@ function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {
   if (Number(headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
 }
 
-async function readWhole(request: IncomingMessage, limit: number): Promise<Buffer> {
-  const timer = setTimeout(() => request.destroy(new AirlockError('timeout', 'The body did not arrive.')), JSON_BODY_MS)
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const chunks: Buffer[] = []
-  let size = 0
-  const take = (chunk: Buffer): void => {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > limit) reject(tooLarge(limit))
-  }
-  const end = (): void => {
-    // `close` follows in the same tick; to make an error that nobody sees costs more than reading the body did.
-    request.off('close', close)
-    resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
-  }
-  const close = (): void => reject(request.errored ?? new AirlockError('timeout', 'The body did not arrive.'))
-  request.on('data', take).once('end', end).once('error', reject).once('close', close)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    // Whoever refuses the rest answers first, so the connection stays whole.
-    request.off('data', take).off('end', end).off('close', close).off('error', reject).pause()
-  }
-}
-
 async function* boundedBytes(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
   let size = 0
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
@@ -98,28 +70,13 @@ async function* boundedBytes(request: IncomingMessage, limit: number): AsyncGene
   }
 }
 
-function parseJson(bytes: Buffer): unknown {
+/** What comes from outside is judged once more than what our own processes say: by its keys. */
+function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return {}
-  const text = decode(bytes)
-  const value = parseText(text)
+  const text = decodeText(bytes)
+  const value = parseJson(text)
   if (PROTO.test(text)) throwOnProto(value)
   return value
-}
-
-function decode(bytes: Buffer): string {
-  try {
-    return UTF8.decode(bytes)
-  } catch (cause) {
-    throw notJson(cause)
-  }
-}
-
-function parseText(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw notJson(cause)
-  }
 }
 
 /** Whether some key may be `__proto__`, also in escapes: looking at every key of every body would cost more than reading it. */
@@ -136,14 +93,6 @@ function throwOnProto(value: unknown): void {
   }
 }
 
-function notJson(cause: unknown): AirlockError {
-  return new AirlockError('invalid_request', 'The body is not valid JSON.', { cause })
-}
-
 function noBody(): AirlockError {
   return new AirlockError('invalid_request', 'This route takes no body.', { hint: 'Send none, or {}.' })
-}
-
-function tooLarge(limit: number): AirlockError {
-  return new AirlockError('body_too_large', `The body is larger than ${limit} bytes.`)
 }

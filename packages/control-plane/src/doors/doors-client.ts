@@ -1,16 +1,23 @@
-import { AirlockError, type DoorName, isAirlockError, openDoors } from '@airlock/contract'
+import { AirlockError, type DoorName, openDoors } from '@airlock/contract'
+import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
-import { DataPlaneHttp } from '../nodes/data-plane-http.ts'
 
 const ANSWER_MS = 2_000
+/** The ids of more sandboxes than a node can have. */
+const MAX_JSON_BYTES = 4 * 1024 * 1024
 const nothing = z.strictObject({})
 
 /** The calls at the doors of `contract/doors-api.ts`. Each may be made twice, and ends in bounded time. */
 export class DoorsClient {
-  readonly #http: DataPlaneHttp
+  readonly #http: WireClient
 
   constructor(socketPath: string) {
-    this.#http = new DataPlaneHttp(socketPath)
+    this.#http = new WireClient({
+      address: { unix: socketPath },
+      peer: 'doors',
+      unavailable: (cause) => new AirlockError('door_unavailable', undefined, { cause }),
+      maxJsonBytes: MAX_JSON_BYTES,
+    })
   }
 
   /** The sandboxes that have open doors. */
@@ -32,11 +39,6 @@ export class DoorsClient {
 
   // oxlint-disable-next-line max-params -- a request reads best as one line
   async #ask<T>(method: 'GET' | 'PUT' | 'DELETE', path: string, schema: z.ZodType<T>, json?: unknown): Promise<T> {
-    try {
-      return await this.#http.json({ method, path, json, answerMs: ANSWER_MS, again: 'same' }, schema)
-    } catch (error) {
-      if (!isAirlockError(error) || error.code !== 'data_plane_unavailable') throw error
-      throw new AirlockError('door_unavailable', undefined, { cause: error })
-    }
+    return this.#http.json({ method, path, json, answerMs: ANSWER_MS, again: 'same' }, schema)
   }
 }

@@ -33,10 +33,10 @@ import {
   type StoppedSandbox,
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
+import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
 import { FollowedCalls } from './data-plane-follow.ts'
-import { bytesOf, DataPlaneHttp } from './data-plane-http.ts'
 import { DataPlaneImages } from './data-plane-images.ts'
 import { type OutputItem, readOutput } from './data-plane-output.ts'
 
@@ -51,6 +51,9 @@ const WAIT_MS = 60_000
 /** No transfer outlives the sandbox that it is with. */
 const TRANSFER_MS = DEFAULTS.maxLifetimeMs.max
 
+/** A directory listing with the longest names fits. */
+const MAX_JSON_BYTES = 64 * 1024 * 1024
+
 const nothing = z.strictObject({})
 
 /** `file.stat` answers an entry, `file.list` a listing, the others nothing. */
@@ -59,11 +62,16 @@ export type FileAnswer = FileEntry | { readonly entries: readonly FileEntry[]; r
 /** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
 export class DataPlaneClient {
   readonly images: DataPlaneImages
-  readonly #http: DataPlaneHttp
+  readonly #http: WireClient
   readonly #followed: FollowedCalls
 
   constructor(socketPath: string) {
-    this.#http = new DataPlaneHttp(socketPath)
+    this.#http = new WireClient({
+      address: { unix: socketPath },
+      peer: 'data plane',
+      unavailable: (cause) => new AirlockError('data_plane_unavailable', undefined, { cause }),
+      maxJsonBytes: MAX_JSON_BYTES,
+    })
     this.#followed = new FollowedCalls(socketPath)
     this.images = new DataPlaneImages(this.#http)
   }
@@ -173,7 +181,7 @@ export class DataPlaneClient {
       signal: deadline(TRANSFER_MS, options.signal),
       again: 'same',
     })
-    yield* readOutput(bytesOf(response))
+    yield* readOutput(this.#http.bytesOf(response))
   }
 
   /** Idempotent by the id in `spec`. */
@@ -230,7 +238,7 @@ export class DataPlaneClient {
       again: 'same',
     })
     const size = Number(response.headers['x-size'])
-    if (Number.isSafeInteger(size)) return { size, bytes: bytesOf(response) }
+    if (Number.isSafeInteger(size)) return { size, bytes: this.#http.bytesOf(response) }
     response.destroy()
     throw new AirlockError('internal', 'The data plane did not say how large the file is.')
   }

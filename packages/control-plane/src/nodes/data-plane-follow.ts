@@ -2,6 +2,7 @@ import { request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { AirlockError, FOLLOW_PROTOCOL, followAnswer, type FollowedCall, isErrorCode } from '@airlock/contract'
 import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
+import { askOnceMore, BrokenConnection } from '@airlock/wire'
 import { type OutputItem, parseOutput } from './data-plane-output.ts'
 
 const ANSWER_MS = 30_000
@@ -12,7 +13,7 @@ const READ_AHEAD = 16
 /**
  * Commands and steps that are asked for and followed in one: frames over connections that are kept, because HTTP for each
  * would cost more than all the rest of the way. A connection serves one call at a time, so whoever reads slowly holds back
- * nobody else. Faults are those of `DataPlaneHttp`.
+ * nobody else. Faults are those of `DataPlaneClient`.
  */
 export class FollowedCalls {
   readonly #socketPath: string
@@ -25,16 +26,18 @@ export class FollowedCalls {
   /** Answers once it was taken, with what it says and how it ends. Precondition: asking twice is asking once. */
   async ask(call: FollowedCall, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
     const kept = this.#idle.pop()
-    try {
-      if (kept) return await this.#askOn(kept, call, signal)
-    } catch (error) {
-      if (!(error instanceof BrokenLine)) throw error
+    const again = async () => {
       signal.throwIfAborted()
-      // The first may have been heard: that nobody hears the second does not tell that nothing happened.
-      const again = this.#askFresh(call, signal)
-      return again.catch((second: unknown) => throwUnanswered(second, signal, (cause) => new BrokenLine(cause)))
+      return this.#askFresh(call, signal)
     }
-    return this.#askFresh(call, signal).catch((error: unknown) => throwUnanswered(error, signal, (cause) => cause))
+    try {
+      if (kept) return await askOnceMore(async () => this.#askOn(kept, call, signal), again)
+      return await this.#askFresh(call, signal)
+    } catch (error) {
+      if (error instanceof AirlockError) throw error
+      signal.throwIfAborted()
+      throw new AirlockError('data_plane_unavailable', undefined, { cause: error })
+    }
   }
 
   close(): void {
@@ -74,7 +77,7 @@ export class FollowedCalls {
         yield item
       }
     } catch (error) {
-      if (!(error instanceof BrokenLine)) throw error
+      if (!(error instanceof BrokenConnection)) throw error
       signal.throwIfAborted()
       throw new AirlockError('data_plane_unavailable', undefined, { cause: error })
     } finally {
@@ -118,7 +121,7 @@ class Line {
     if (this.#socket.writable) this.#socket.write(encodeMessage(message))
   }
 
-  /** Throws `BrokenLine` when no more will come. */
+  /** Throws `BrokenConnection` when no more will come. */
   async next(): Promise<Frame> {
     for (;;) {
       const frame = this.#frames.shift()
@@ -126,7 +129,7 @@ class Line {
         if (this.#frames.length === 0 && this.#socket.isPaused()) this.#socket.resume()
         return frame
       }
-      if (this.#fault !== undefined) throw new BrokenLine(this.#fault)
+      if (this.#fault !== undefined) throw new BrokenConnection(this.#fault)
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
   }
@@ -152,13 +155,6 @@ class Line {
   }
 }
 
-class BrokenLine extends Error {
-  constructor(cause: unknown) {
-    super('the connection to the data plane broke', { cause })
-    this.name = 'BrokenLine'
-  }
-}
-
 async function connectLine(socketPath: string): Promise<Line> {
   return new Promise<Line>((resolve, reject) => {
     const headers = { connection: 'upgrade', upgrade: FOLLOW_PROTOCOL }
@@ -179,10 +175,4 @@ function refusalOf(frame: Frame): AirlockError | undefined {
   if ('taken' in answer.data) return undefined
   const { code, message } = answer.data.error
   return new AirlockError(isErrorCode(code) ? code : 'internal', message)
-}
-
-function throwUnanswered(error: unknown, signal: AbortSignal, asCause: (error: unknown) => unknown): never {
-  if (error instanceof AirlockError) throw error
-  signal.throwIfAborted()
-  throw new AirlockError('data_plane_unavailable', undefined, { cause: asCause(error) })
 }

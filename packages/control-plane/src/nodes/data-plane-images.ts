@@ -9,8 +9,8 @@ import {
   type NodeImages,
   nodeImages,
 } from '@airlock/contract'
+import type { WireClient } from '@airlock/wire'
 import { z } from 'zod'
-import { bytesOf, type DataPlaneHttp } from './data-plane-http.ts'
 
 const SHORT_MS = 5_000
 const PRUNE_MS = 120_000
@@ -20,9 +20,9 @@ const MAX_LINE = 64 * 1024
 
 /** The calls about images of `contract/data-plane-api.ts`. */
 export class DataPlaneImages {
-  readonly #http: DataPlaneHttp
+  readonly #http: WireClient
 
-  constructor(http: DataPlaneHttp) {
+  constructor(http: WireClient) {
     this.#http = http
   }
 
@@ -34,7 +34,7 @@ export class DataPlaneImages {
   async *build(packages: readonly string[]): AsyncGenerator<Exclude<NodeImageEvent, { event: 'error' }>> {
     const call = { method: 'POST', path: '/images', json: { packages }, answerMs: SHORT_MS, again: 'same' } as const
     const response = await this.#http.stream({ ...call, signal: AbortSignal.timeout(LONG_MS) })
-    for await (const line of linesOf(bytesOf(response))) {
+    for await (const line of linesOf(this.#http.bytesOf(response))) {
       const event = nodeImageEvent.parse(JSON.parse(line))
       if (event.event === 'error') throw faultOf(event.error)
       yield event

@@ -1,12 +1,12 @@
 import { AirlockError, FOLLOW_PROTOCOL } from '@airlock/contract'
 import { endSoon, type Log } from '@airlock/std'
-import { chmod, chown, rm } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { listenForHttp, refuse } from '@airlock/wire'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { serveFollowed } from './follow.ts'
-import { send, sendError } from './http.ts'
+import { send } from './http.ts'
 import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler, type Health } from './routes.ts'
 
@@ -25,26 +25,21 @@ const MAX_CONNECTIONS = 16_384
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
   const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
-  const server = createServer({ requestTimeout: 0, headersTimeout: 5_000 }, (request, response) => {
-    answer(routes, request, response).catch((error: unknown) => {
-      // Nobody listens any more to what went wrong, and that is most likely why it did.
-      if (!response.destroyed) sendError({ request, response }, error, options.log)
-    })
-  })
-  server.maxConnections = MAX_CONNECTIONS
-  const followed = new Set<Duplex>()
-  server.on('upgrade', (request, socket) => {
-    followed.add(socket)
-    socket.on('close', () => followed.delete(socket))
-    upgrade(request, socket, options)
-  })
-  await rm(options.socket, { force: true })
-  await bind(server, options.socket)
-  if (options.socketUid !== null) await chown(options.socket, options.socketUid, options.socketUid)
+  const listener = await listenForHttp(
+    { unix: options.socket, uid: options.socketUid },
+    {
+      maxConnections: MAX_CONNECTIONS,
+      requestMs: 0,
+      onRequest: (request, response) =>
+        void answer(routes, request, response).catch((error: unknown) => {
+          // Nobody listens any more to what went wrong, and that is most likely why it did.
+          if (!response.destroyed) refuse({ request, response }, error, options.log)
+        }),
+      onUpgrade: (request, socket) => upgrade(request, socket, options),
+    },
+  )
   return async () => {
-    server.close()
-    server.closeAllConnections()
-    for (const socket of followed) socket.destroy()
+    listener.close()
     await options.sandboxes.close()
   }
 }
@@ -53,20 +48,6 @@ function upgrade(request: IncomingMessage, socket: Duplex, options: ListenOption
   if (request.headers.upgrade !== FOLLOW_PROTOCOL) return endSoon(socket, 'HTTP/1.1 400 Bad Request\r\n\r\n')
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${FOLLOW_PROTOCOL}\r\n\r\n`)
   serveFollowed(socket, options)
-}
-
-/** The socket is born closed to everybody (umask), so there is no moment in which another could connect. */
-async function bind(server: Server, socket: string): Promise<void> {
-  const before = process.umask(0o177)
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(socket, resolve)
-    })
-  } finally {
-    process.umask(before)
-  }
-  await chmod(socket, 0o600)
 }
 
 async function answer(

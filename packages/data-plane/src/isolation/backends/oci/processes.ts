@@ -1,12 +1,12 @@
+import { parseProcessStat } from '@airlock/std'
 import { readFileSync } from 'node:fs'
 import { isSystemError } from './system-error.ts'
 
 /** When the process started, in clock ticks since boot; undefined when there is none or it is a zombie. */
 export function startTimeOf(pid: number): string | undefined {
-  const stat = readProc(`/proc/${pid}/stat`)
-  // The name in brackets may contain anything, brackets and blanks too.
-  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return fields?.[0] === 'Z' ? undefined : fields?.[19]
+  const text = readProc(`/proc/${pid}/stat`)
+  const stat = text === undefined ? undefined : parseProcessStat(text)
+  return stat?.isZombie === false ? stat.startTicks : undefined
 }
 
 /** The pid that a runtime wrote; undefined when there is none. Never 0 or 1. */

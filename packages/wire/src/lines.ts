@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 
-/** One message on the recorder's sockets, or one line of evidence, is never longer. */
+/** One message of the recorder, or one line of evidence, is never longer. */
 export const MAX_LINE_BYTES = 1024 * 1024
 
 const NEWLINE = 0x0a
