@@ -17,6 +17,7 @@ export default defineConfig({
   test: {
     reporters: ['./test/support/reporter.ts'],
     maxWorkers: 4,
+    globalSetup: ['test/support/build.ts'],
     projects: [
       {
         test: {

@@ -5,7 +5,7 @@ import { build, type BuildOptions, type Metafile } from 'esbuild'
 import { cliDeclarations, sdkDeclarations, type Declarations } from './package-declarations.ts'
 
 // What users install: `packages/{sdk,cli}/dist` become packages of their own, JavaScript with declarations and without
-// dependencies, to be packed with `npm pack ./packages/sdk/dist`. Inside of the repository both run from their sources.
+// dependencies, to be packed with `npm pack ./packages/sdk/dist`. Inside of the repository nobody uses these.
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const COMMON = {

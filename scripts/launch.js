@@ -16,7 +16,8 @@ if (obstacle === undefined) {
 }
 
 function findObstacle() {
-  if (platform !== 'linux')
+  // What is only built may be used elsewhere, or from elsewhere.
+  if (platform !== 'linux' && !ifPossible)
     return 'Airlock isolates with the Linux kernel: start it on a Linux machine or VM, and set AIRLOCK_URL here to its address.'
   if (Number.parseInt(versions.node, 10) < 24)
     return `Airlock needs Node 24, and this is ${versions.node}: run "npm ci" with optional dependencies, which brings it.`

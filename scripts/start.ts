@@ -1,17 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { argv, exit, getuid } from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { serve } from '@airlock/supervisor'
 import { installMissing } from './system-packages.ts'
 
-// What `npm start` does: completes the machine, builds what sandboxes run, serves.
-exit(await start())
+const PROGRAM = new URL('../packages/cli/bin/airlock.js', import.meta.url)
 
-async function start(): Promise<number> {
-  // Without root nothing of this helps: serve says what does.
-  if (getuid?.() === 0 && !(installMissing([]) && build())) return 1
-  return serve(argv.slice(2))
-}
+// What `npm start` does: completes the machine, builds, and goes on as `airlock serve`.
+// Without root nothing of this helps: serve says what does.
+if (getuid?.() === 0 && !(installMissing([]) && build())) exit(1)
+argv.splice(1, 1, fileURLToPath(PROGRAM), 'serve')
+await import(PROGRAM.href)
 
 function build(): boolean {
   const program = fileURLToPath(new URL('build.ts', import.meta.url))

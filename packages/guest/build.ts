@@ -1,6 +1,7 @@
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { build } from 'esbuild'
+import { replaceFile } from '../../scripts/replace-file.ts'
 
 /** Where to, for who wants it elsewhere; the drivers of interpreters go beside it. */
 const OUTFILE = process.argv[2] ?? new URL('dist/guest.cjs', import.meta.url).pathname
@@ -18,10 +19,11 @@ const options = {
   target: 'node24',
   minify: false,
   logLevel: 'warning',
+  write: false,
 } as const
 
-await build({ ...options, entryPoints: [source('main.ts')], outfile: OUTFILE })
 await buildKernels()
+await bundle('main.ts', OUTFILE)
 console.log(`built the guest: ${Math.ceil(statSync(OUTFILE).size / 1024)} KB`)
 
 /** Files are replaced one by one: a sandbox may have the directory bound. */
@@ -29,14 +31,14 @@ async function buildKernels(): Promise<void> {
   mkdirSync(KERNELS, { recursive: true })
   chmodSync(KERNELS, 0o755)
   const names = readdirSync(source('kernels'), { encoding: 'utf8', recursive: true })
-  for (const name of names.filter((path) => COPIED.test(path))) {
-    const to = join(KERNELS, basename(name))
-    rmSync(to, { force: true })
-    copyFileSync(source(`kernels/${name}`), to)
-    chmodSync(to, 0o644)
-  }
-  for (const [from, to] of Object.entries(BUNDLED))
-    await build({ ...options, entryPoints: [source(`kernels/${from}`)], outfile: join(KERNELS, to) })
+  for (const name of names.filter((path) => COPIED.test(path)))
+    replaceFile(join(KERNELS, basename(name)), readFileSync(source(`kernels/${name}`)))
+  for (const [from, to] of Object.entries(BUNDLED)) await bundle(`kernels/${from}`, join(KERNELS, to))
+}
+
+async function bundle(from: string, outfile: string): Promise<void> {
+  const { outputFiles } = await build({ ...options, entryPoints: [source(from)], outfile })
+  for (const { path, contents } of outputFiles) replaceFile(path, contents)
 }
 
 function source(name: string): string {

@@ -18,7 +18,7 @@ export async function makeTreeDisk(directory: string, path: string): Promise<voi
   const copy = join(directory, 'tree')
   mkdirSync(copy, { recursive: true })
   try {
-    for (const name of [...FOLDERS, 'package.json'])
+    for (const name of [...FOLDERS, 'dist', 'package.json'])
       cpSync(join(REPOSITORY, name), join(copy, name), { recursive: true, verbatimSymlinks: true })
     for (const name of findModules()) {
       const module = join('node_modules', name)
@@ -59,8 +59,7 @@ async function compileAll(folder: string): Promise<void> {
     const path = join(entry.parentPath, entry.name)
     if (!entry.isFile() || /\/(?:node_modules|dist)\//u.test(path.slice(folder.length))) continue
     if (entry.name.endsWith('.ts')) await compile(path)
-    else if (['package.json', 'airlock.js'].includes(entry.name))
-      writeFileSync(path, renameModules(readFileSync(path, 'utf8')))
+    else if (entry.name === 'package.json') writeFileSync(path, renameModules(readFileSync(path, 'utf8')))
   }
 }
 

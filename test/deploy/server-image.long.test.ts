@@ -121,7 +121,11 @@ describe('the server image', requires('root', 'dockerd', 'docker-compose', 'debo
     it('keeps a sandbox when a process of ours is killed', async () => {
       const sandbox = await (await container.client('http')).sandboxes.create()
       // The brackets keep the pattern from finding itself.
-      await container.exec('sh', '-c', 'kill -9 $(grep -l [d]ata-plane/src/main.ts /proc/[0-9]*/cmdline | cut -d/ -f3)')
+      await container.exec(
+        'sh',
+        '-c',
+        'kill -9 $(grep -l [d]ist/data-plane/main.js /proc/[0-9]*/cmdline | cut -d/ -f3)',
+      )
       const run = async () => (await sandbox.run(['echo', 'alive']).catch(() => undefined))?.stdout
       expect(await waitFor(run, { signal: deadline(READY_MS), everyMs: 200 })).toBe('alive\n')
       await sandbox.terminate()

@@ -117,7 +117,9 @@ describe('a kill of fifty busy sandboxes', () => {
 
 function dataPlaneOf({ pid }: TestServer): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
-  const found = children.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('data-plane/src/main'))
+  const found = children.find((child) =>
+    readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('dist/data-plane/main'),
+  )
   if (found === undefined) throw new TypeError('the server has no data plane')
   return found
 }

@@ -81,7 +81,7 @@ export class SoakServer {
     if (supervisor?.pid === undefined || !isAlive(supervisor)) return new Map()
     const children = read(`/proc/${supervisor.pid}/task/${supervisor.pid}/children`).trim().split(' ').map(Number)
     const named = children.flatMap((pid) => {
-      const name = PROCESSES.find((one) => read(`/proc/${pid}/cmdline`).includes(`/${one}/src/main.ts`))
+      const name = PROCESSES.find((one) => read(`/proc/${pid}/cmdline`).includes(`/dist/${one}/main.js`))
       return name === undefined ? [] : [[name, pid] as const]
     })
     return new Map<ProcessName, number>([['supervisor', supervisor.pid], ...named])

@@ -10,7 +10,7 @@ const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 export function copyTree(): string {
   const tree = mkdtempSync(join(tmpdir(), 'airlock-tree-'))
   chmodSync(tree, 0o755)
-  for (const name of ['packages', 'node_modules', 'package.json'])
+  for (const name of ['dist', 'packages', 'node_modules', 'package.json'])
     try {
       execFileSync('cp', ['-al', join(REPOSITORY, name), tree], { stdio: 'ignore' })
     } catch {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Plain JavaScript that any Node can read: the rest is TypeScript, which needs Node 24 to run as it is.
-import { spawn } from 'node:child_process'
+// Plain JavaScript that any Node can read: it finds one that is new enough for the rest.
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,17 +8,24 @@ import { fileURLToPath } from 'node:url'
 const NEEDED = 24
 
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
-  const { main } = await import('../src/main.ts')
+  const { main } = await import(findBundle())
   process.exit(await main(process.argv.slice(2)))
 } else {
   const node = findNode()
-  if (node) runWith(node)
+  if (node) await runWith(node)
   else {
     process.stderr.write(
       `error: Airlock needs Node ${NEEDED} or later and this is ${process.version}: install it, or run "npm ci" where Airlock is.\n`,
     )
     process.exitCode = 1
   }
+}
+
+function findBundle() {
+  const bundle = new URL('../../../dist/cli/main.js', import.meta.url)
+  if (existsSync(bundle)) return bundle.href
+  process.stderr.write('error: Airlock is not built: run "npm run build" where it is.\n')
+  process.exit(1)
 }
 
 /** The Node that `npm ci` installs beside us as a package of its own. */
@@ -33,7 +40,8 @@ function findNode() {
 }
 
 /** Becomes that process for all to see: its output, its exit code, the signals meant for it. */
-function runWith(node) {
+async function runWith(node) {
+  const { spawn } = await import('node:child_process')
   const [verb, ...rest] = process.argv.slice(2)
   // A server must not outlive us: SIGKILL is the one signal that cannot be passed on.
   const words = verb === 'serve' ? [verb, '--parent', String(process.pid), ...rest] : process.argv.slice(2)

@@ -3,7 +3,7 @@ import type { AuditRecord } from '@airlock/contract'
 import { Airlock } from '@airlock/sdk'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -396,6 +396,19 @@ describe('when something is wrong', () => {
     await other.close()
     expect(stderr).toContain(']0;x')
     expect(stderr.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+  })
+
+  it('says what to type where it was not built', async () => {
+    const bin = join(home, 'packages/cli/bin')
+    await mkdir(bin, { recursive: true })
+    await copyFile(CLI, join(bin, 'airlock.js'))
+    await writeFile(join(home, 'package.json'), '{"type":"module"}')
+    const process_ = new CliProcess(['ls'], { env, command: [process.execPath, join(bin, 'airlock.js')] })
+    expect(await process_.ended).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'error: Airlock is not built: run "npm run build" where it is.\n',
+    })
   })
 })
 

@@ -11,7 +11,7 @@ import { TestRecorder } from './testing/recorder.ts'
 
 const RATE = { burst: 10_000, perSecond: 10_000 }
 
-const MAIN = new URL('main.ts', import.meta.url).pathname
+const MAIN = new URL('../../../dist/control-plane/main.js', import.meta.url).pathname
 const UID = 1_879_048_193
 const isRoot = process.getuid?.() === 0
 

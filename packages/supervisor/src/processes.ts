@@ -171,5 +171,5 @@ function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plan
 }
 
 function mainOf(name: string): string {
-  return fileURLToPath(new URL(`../../${name}/src/main.ts`, import.meta.url))
+  return fileURLToPath(new URL(`../../../dist/${name}/main.js`, import.meta.url))
 }

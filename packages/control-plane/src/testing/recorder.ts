@@ -7,7 +7,7 @@ import { RecorderClient } from '@airlock/audit'
 import { createLog } from '@airlock/std'
 import { COMPILED } from '../../../../test/support/compiled.ts'
 
-const MAIN = new URL('../../../recorder/src/main.ts', import.meta.url).pathname
+const MAIN = new URL('../../../../dist/recorder/main.js', import.meta.url).pathname
 
 /** A real recorder in its own process, as the supervisor starts it. */
 export class TestRecorder {

@@ -10,7 +10,7 @@ import { COMPILED } from '../../../../test/support/compiled.ts'
 
 /** A uid that nothing else on the machine has. */
 const UID = 1_879_048_192 + 2
-const MAIN = new URL('../main.ts', import.meta.url).pathname
+const MAIN = new URL('../../../../dist/recorder/main.js', import.meta.url).pathname
 
 /** A real recorder in a directory of its own, started as the supervisor starts it. Ends and leaves with `using`. */
 export class RecorderProcess implements AsyncDisposable {
