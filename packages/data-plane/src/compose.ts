@@ -12,7 +12,7 @@ import { Probes } from './isolation/probe/probes.ts'
 import { DoorDirectories } from './sandboxes/door-directories.ts'
 import { NodeImageDesk } from './sandboxes/node-images.ts'
 import { PermitDesk } from './sandboxes/permit-desk.ts'
-import { Sandboxes } from './sandboxes/sandboxes.ts'
+import { openSandboxes } from './sandboxes/sandboxes.ts'
 import { listen } from './server/server.ts'
 
 /** The only file that names adapters. The data plane keeps its privileges: it parses permits and guest frames, nothing else hostile. */
@@ -47,7 +47,7 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
   })
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const probes = new Probes({ backend, stateDir, runtimeDir, bootId, log })
-  const sandboxes = new Sandboxes({
+  const sandboxes = await openSandboxes({
     backend,
     probes,
     audit,
@@ -61,10 +61,9 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })
-  await sandboxes.adopt()
   probes.prepare('standard', 'host')
   const health = describe(backend, bootId, config.capacity)
-  const images = new NodeImageDesk({ images: backend.images, sandboxes, log })
+  const images = new NodeImageDesk({ images: backend.images, registry: sandboxes.registry, log })
   const { socket, socketUid } = config
   const stopListening = await listen({ sandboxes, images, health, socket, socketUid, log })
   close = async () => void (await Promise.all([stopListening(), probes.close()]))

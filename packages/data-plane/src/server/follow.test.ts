@@ -24,11 +24,11 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
       if (id !== SANDBOX) throw new AirlockError('sandbox_not_found')
       return guest.link
     }
-    const sandboxes = {
-      link,
+    const runs = {
       run: async (id: string, spec: Parameters<typeof guest.link.run>[0]) => link(id).run(spec),
       step: async (id: string, ...[session, spec]: Parameters<typeof guest.link.step>) => link(id).step(session, spec),
     }
+    const sandboxes = { runs, registry: { link } }
     const log = createLog({ process: 'test', level: 'silent', write: () => {} })
     server = createServer((socket) => serveFollowed(socket, { sandboxes, log })).listen(join(dir, 'follow.sock'))
     await once(server, 'listening')

@@ -21,23 +21,23 @@ export type Health = Omit<DataPlaneHealth, 'disk'>
 
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
-  const link = (call: Call) => sandboxes.link(param(call, 'id'))
-  const said = (call: Call) => sandboxes.said(param(call, 'id'))
+  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
+  const said = (call: Call) => sandboxes.registry.said(param(call, 'id'))
   const done: Answer = { json: {} }
   return new Map<string, Handler>([
     ...hostRoutes(sandboxes, health),
     ...doorRoutes(sandboxes),
-    ['GET /metrics', async () => ({ json: await sandboxes.metrics() })],
-    ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
+    ['GET /metrics', async () => ({ json: await sandboxes.sampling.metrics() })],
+    ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.registry.list() } })],
     [
       'POST /sandboxes',
-      async (call) => ({ json: await sandboxes.start((await readJson(call, startSandboxRequest)).permit) }),
+      async (call) => ({ json: await sandboxes.starts.start((await readJson(call, startSandboxRequest)).permit) }),
     ],
-    ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stop(param(call, 'id')) })],
+    ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stops.stop(param(call, 'id')) })],
     ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).list() } })],
     [
       'POST /sandboxes/:id/commands',
-      async (call) => ({ json: await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
+      async (call) => ({ json: await sandboxes.runs.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
     ],
     ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: said(call).get(param(call, 'command')) })],
     [
@@ -84,7 +84,7 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'PUT /sandboxes/:id/token',
       async (call) => {
-        await sandboxes.link(param(call, 'id')).giveToken(await readJson(call, nodeToken))
+        await sandboxes.registry.link(param(call, 'id')).giveToken(await readJson(call, nodeToken))
         return { json: {} }
       },
     ],
@@ -93,10 +93,10 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
 
 function hostRoutes(sandboxes: Sandboxes, health: Health): readonly [string, Handler][] {
   return [
-    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.readDisk() } })],
+    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.sampling.readDisk() } })],
     [
       'POST /paths/look',
-      async (call) => ({ json: await sandboxes.lookAtPath(await readJson(call, lookAtPathRequest)) }),
+      async (call) => ({ json: await sandboxes.hostPaths.look(await readJson(call, lookAtPathRequest)) }),
     ],
   ]
 }
@@ -106,32 +106,34 @@ function pauseRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'POST /sandboxes/:id/pause',
       async (call) => {
-        await sandboxes.pause(param(call, 'id'))
+        await sandboxes.pauses.pause(param(call, 'id'))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/resume',
       async (call) => {
-        await sandboxes.resume(param(call, 'id'))
+        await sandboxes.pauses.resume(param(call, 'id'))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/limits',
-      async (call) => ({ json: await sandboxes.changeLimits(param(call, 'id'), await readJson(call, limits)) }),
+      async (call) => ({ json: await sandboxes.limits.change(param(call, 'id'), await readJson(call, limits)) }),
     ],
-    ['POST /freeze', async (call) => ({ json: await sandboxes.freeze(await readJson(call, freezeRequest)) })],
+    ['POST /freeze', async (call) => ({ json: await sandboxes.freezes.freeze(await readJson(call, freezeRequest)) })],
   ]
 }
 
 function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
-  const link = (call: Call) => sandboxes.link(param(call, 'id'))
+  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
   const session = (call: Call) => param(call, 'session')
   return [
     [
       'POST /sandboxes/:id/sessions',
-      async (call) => ({ json: await sandboxes.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)) }),
+      async (call) => ({
+        json: await sandboxes.runs.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)),
+      }),
     ],
     ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).listSessions() } })],
     [
