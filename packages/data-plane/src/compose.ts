@@ -14,6 +14,7 @@ import { NodeImageDesk } from './sandboxes/node-images.ts'
 import { PermitDesk } from './sandboxes/permit-desk.ts'
 import { openSandboxes } from './sandboxes/sandboxes.ts'
 import { listen } from './server/server.ts'
+import { UnixListener } from './session/unix-listener.ts'
 
 /** The only file that names adapters. The data plane keeps its privileges: it parses permits and guest frames, nothing else hostile. */
 export async function compose(config: DataPlaneConfig): Promise<void> {
@@ -59,6 +60,7 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     runtimeDir,
     capacity: config.capacity,
     doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
+    listenerIn: (controlDir) => new UnixListener(controlDir),
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })
   probes.prepare('standard', 'host')

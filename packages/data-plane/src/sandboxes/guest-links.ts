@@ -3,6 +3,7 @@ import type { Clock, Log } from '@airlock/std'
 import { join } from 'node:path'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import { GuestLink } from '../session/guest-link.ts'
+import type { GuestListener } from '../session/guest-listener.ts'
 import type { Places } from './places.ts'
 import type { Watch } from './watch.ts'
 
@@ -10,6 +11,8 @@ export interface GuestLinksOptions {
   readonly backend: IsolationBackend
   readonly places: Places
   readonly watch: Watch
+  /** How the guest comes in whose control directory this is. */
+  readonly listenerIn: (controlDir: string) => GuestListener
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
@@ -24,10 +27,10 @@ export class GuestLinks {
   }
 
   make(id: string): GuestLink {
-    const { clock, log, failpoint, backend, places, watch } = this.#options
+    const { clock, log, failpoint, backend, places, watch, listenerIn } = this.#options
     return new GuestLink({
       sandbox: id,
-      controlDir: places.controlDirOf(id),
+      listener: listenerIn(places.controlDirOf(id)),
       spoolDir: join(places.stateDirOf(id), 'commands'),
       clock,
       log,

@@ -43,7 +43,7 @@ export class Registry {
       state: entry.state,
       lostReason: entry.lostReason,
       ...(entry.lostFor ? { lostFor: entry.lostFor } : {}),
-      runningCommands: entry.link.runningCount,
+      runningCommands: entry.link.commands.runningCount,
       limits: entry.limits,
     }))
   }

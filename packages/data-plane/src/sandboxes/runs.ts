@@ -26,20 +26,20 @@ export class Runs {
     const entry = this.#registry.running(id)
     const { permit, link } = entry
     const limits = processLimits(entry, spec.limits)
-    return link.run({ ...spec, env: envOf(permit, spec.env), timeoutMs: timeoutOf(permit, spec), ...limits })
+    return link.commands.run({ ...spec, env: envOf(permit, spec.env), timeoutMs: timeoutOf(permit, spec), ...limits })
   }
 
   /** Gives code to an interpreter. */
   async step(id: string, session: string, spec: NodeStepSpec): Promise<NodeCommand> {
     this.#hostDisk.assertRoomForOutput()
     const { permit, link } = this.#registry.running(id)
-    return link.step(session, { ...spec, timeoutMs: timeoutOf(permit, spec) })
+    return link.sessions.step(session, { ...spec, timeoutMs: timeoutOf(permit, spec) })
   }
 
   /** Starts an interpreter. */
   async openSession(id: string, spec: NodeSessionSpec): Promise<NodeSession> {
     const entry = this.#registry.running(id)
-    return entry.link.openSession({ ...spec, env: envOf(entry.permit, spec.env), ...processLimits(entry) })
+    return entry.link.sessions.open({ ...spec, env: envOf(entry.permit, spec.env), ...processLimits(entry) })
   }
 }
 

@@ -4,6 +4,7 @@ import type { Clock, Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import type { HostPaths } from '../isolation/host-paths.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
+import type { GuestListener } from '../session/guest-listener.ts'
 import { adopt } from './adopt.ts'
 import type { DoorDirectories } from './door-directories.ts'
 import { Freezes } from './freezes.ts'
@@ -25,6 +26,8 @@ export interface SandboxesOptions {
   readonly probes: Probes
   readonly permits: PermitDesk
   readonly doors: DoorDirectories
+  /** How the guest comes in whose control directory this is. */
+  readonly listenerIn: (controlDir: string) => GuestListener
   readonly audit: AuditSink
   readonly clock: Clock
   readonly log: Log

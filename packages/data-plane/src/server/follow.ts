@@ -41,7 +41,7 @@ async function answer(frame: Frame, to: Answer, parts: Parts): Promise<void> {
   try {
     const { link, id } = await start(frame, parts)
     to.takeSoon()
-    for await (const chunk of link.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
+    for await (const chunk of link.commands.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
   } catch (error) {
     to.fail(error, parts.log)
   }

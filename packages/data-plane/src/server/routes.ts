@@ -21,9 +21,6 @@ export type Health = Omit<DataPlaneHealth, 'disk'>
 
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
-  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
-  const said = (call: Call) => sandboxes.registry.said(param(call, 'id'))
-  const done: Answer = { json: {} }
   return new Map<string, Handler>([
     ...hostRoutes(sandboxes, health),
     ...doorRoutes(sandboxes),
@@ -34,48 +31,10 @@ export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<
       async (call) => ({ json: await sandboxes.starts.start((await readJson(call, startSandboxRequest)).permit) }),
     ],
     ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stops.stop(param(call, 'id')) })],
-    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).list() } })],
-    [
-      'POST /sandboxes/:id/commands',
-      async (call) => ({ json: await sandboxes.runs.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
-    ],
-    ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: said(call).get(param(call, 'command')) })],
-    [
-      'GET /sandboxes/:id/commands/:command/wait',
-      async (call) => ({ json: await said(call).wait(param(call, 'command'), call.signal) }),
-    ],
-    [
-      'GET /sandboxes/:id/commands/:command/output',
-      async (call) => ({ bytes: said(call).output(param(call, 'command'), outputAsked(call)) }),
-    ],
-    [
-      'POST /sandboxes/:id/commands/:command/signal',
-      async (call) => {
-        await link(call).signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)
-        return done
-      },
-    ],
-    [
-      'POST /sandboxes/:id/commands/:command/stdin',
-      async (call) => {
-        await link(call).writeStdin(param(call, 'command'), bytesOf(call), call.query.get('end') === 'true')
-        return done
-      },
-    ],
     ...pauseRoutes(sandboxes),
+    ...commandRoutes(sandboxes),
     ...sessionRoutes(sandboxes),
-    ['GET /sandboxes/:id/files', async (call) => link(call).readFile(queried(call, 'path'), call.signal)],
-    [
-      'PUT /sandboxes/:id/files',
-      async (call) => {
-        const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
-        return { json: { bytes: await link(call).writeFile(queried(call, 'path'), mode, bytesOf(call), call.signal) } }
-      },
-    ],
-    [
-      'POST /sandboxes/:id/files',
-      async (call) => ({ json: await link(call).file(await readJson(call, fileOperation)) }),
-    ],
+    ...fileRoutes(sandboxes),
   ])
 }
 
@@ -125,6 +84,44 @@ function pauseRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
   ]
 }
 
+function commandRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
+  const said = (call: Call) => sandboxes.registry.said(param(call, 'id'))
+  return [
+    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).commands.list() } })],
+    [
+      'POST /sandboxes/:id/commands',
+      async (call) => ({ json: await sandboxes.runs.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command',
+      async (call) => ({ json: said(call).commands.get(param(call, 'command')) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command/wait',
+      async (call) => ({ json: await said(call).commands.wait(param(call, 'command'), call.signal) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command/output',
+      async (call) => ({ bytes: said(call).commands.output(param(call, 'command'), outputAsked(call)) }),
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/signal',
+      async (call) => {
+        await link(call).commands.signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)
+        return { json: {} }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/stdin',
+      async (call) => {
+        await link(call).commands.writeStdin(param(call, 'command'), bytesOf(call), call.query.get('end') === 'true')
+        return { json: {} }
+      },
+    ],
+  ]
+}
+
 function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
   const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
   const session = (call: Call) => param(call, 'session')
@@ -135,24 +132,44 @@ function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
         json: await sandboxes.runs.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)),
       }),
     ],
-    ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).listSessions() } })],
+    ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).sessions.list() } })],
     [
       'POST /sandboxes/:id/sessions/:session/interrupt',
       async (call) => {
-        await link(call).interruptSession(session(call))
+        await link(call).sessions.interrupt(session(call))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/sessions/:session/restart',
-      async (call) => ({ json: await link(call).restartSession(session(call)) }),
+      async (call) => ({ json: await link(call).sessions.restart(session(call)) }),
     ],
     [
       'DELETE /sandboxes/:id/sessions/:session',
       async (call) => {
-        await link(call).closeSession(session(call))
+        await link(call).sessions.close(session(call))
         return { json: {} }
       },
+    ],
+  ]
+}
+
+function fileRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  const files = (call: Call) => sandboxes.registry.link(param(call, 'id')).files
+  return [
+    ['GET /sandboxes/:id/files', async (call) => files(call).read(queried(call, 'path'), call.signal)],
+    [
+      'PUT /sandboxes/:id/files',
+      async (call) => {
+        const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
+        return {
+          json: { bytes: await files(call).write(queried(call, 'path'), mode, bytesOf(call), call.signal) },
+        }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/files',
+      async (call) => ({ json: await files(call).operate(await readJson(call, fileOperation)) }),
     ],
   ]
 }

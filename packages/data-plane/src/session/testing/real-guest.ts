@@ -7,6 +7,7 @@ import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/co
 import { FrameDecoder, type GuestBoot, type GuestGroups, STREAM } from '@airlock/contract/guest'
 import { createLog, newId, systemClock } from '@airlock/std'
 import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
+import { UnixListener } from '../unix-listener.ts'
 
 const GUEST_PROGRAM = new URL('../../../../guest/src/main.ts', import.meta.url).pathname
 /** As `npm run build` made them. */
@@ -64,7 +65,7 @@ export class RealGuest {
   newLink(options: Partial<GuestLinkOptions> = {}): GuestLink {
     return new GuestLink({
       sandbox: 'sbx_test',
-      controlDir: join(this.#root, 'control'),
+      listener: new UnixListener(join(this.#root, 'control')),
       spoolDir: this.spoolDir,
       clock: systemClock,
       log: createLog({ process: 'test', level: 'silent', write: () => {} }),
@@ -111,7 +112,7 @@ export class RealGuest {
   }
 
   async start(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<string> {
-    return (await this.link.run(this.spec(argv, options))).id
+    return (await this.link.commands.run(this.spec(argv, options))).id
   }
 
   async run(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<FinishedCommand> {
@@ -123,7 +124,7 @@ export class RealGuest {
   }
 
   async finish(id: string): Promise<FinishedCommand> {
-    return await collect(this.link.output(id, { from: 0 }))
+    return await collect(this.link.commands.output(id, { from: 0 }))
   }
 }
 
