@@ -6,6 +6,9 @@ import { endedForText, thresholdText } from './monitor-settings.ts'
 
 const MIB = 1024 * 1024
 
+/** What can run the sandboxes of a node. */
+export const BACKENDS = ['oci'] as const
+
 interface Setting {
   readonly schema: z.ZodType
   readonly about: string
@@ -43,6 +46,10 @@ export const SETTINGS = {
   tenant_requests_per_s: setting(
     z.coerce.number().int().min(1).max(1_000_000).default(4_000),
     'The same of all keys of a tenant together.',
+  ),
+  backend: setting(
+    z.enum(BACKENDS).default('oci'),
+    'What runs the sandboxes: oci, a runtime on this host without a daemon.',
   ),
   runtime: setting(z.string().default('auto'), 'OCI runtime: auto (crun, else runc), a name, or an absolute path.'),
   runsc: setting(

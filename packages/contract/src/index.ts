@@ -39,7 +39,15 @@ export {
   type SignalName,
 } from './command.ts'
 export { createdSandbox, type CreatedSandbox } from './created-sandbox.ts'
-export { describeIssues, parseConfig, SECRET_VARIABLES, SETTINGS, type Config, type SettingName } from './config.ts'
+export {
+  BACKENDS,
+  describeIssues,
+  parseConfig,
+  SECRET_VARIABLES,
+  SETTINGS,
+  type Config,
+  type SettingName,
+} from './config.ts'
 export {
   buildImageRequest,
   dataPlaneHealth,

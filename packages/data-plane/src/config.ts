@@ -1,4 +1,4 @@
-import { AirlockError, describeIssues } from '@airlock/contract'
+import { AirlockError, BACKENDS, describeIssues } from '@airlock/contract'
 import { z } from 'zod'
 
 const dataPlaneConfig = z.strictObject({
@@ -12,6 +12,7 @@ const dataPlaneConfig = z.strictObject({
   spillDir: z.string(),
   /** Who serves the doors of sandboxes. */
   doorsUid: z.int().nullable(),
+  backend: z.enum(BACKENDS),
   runtime: z.string(),
   /** gVisor, for the strict tier. */
   runsc: z.string(),

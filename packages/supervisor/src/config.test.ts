@@ -25,6 +25,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       trusted_proxy: false,
       key_requests_per_s: 2_000,
       tenant_requests_per_s: 4_000,
+      backend: 'oci',
       runtime: 'auto',
       runsc: 'auto',
       capacity: 7,

@@ -89,6 +89,7 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     recorderSocket: recorderSocket(runtimeDir, 'data-plane'),
     spillDir: join(runtimeDir, 'spill', 'data-plane'),
     doorsUid: DOORS_UID,
+    backend: config.backend,
     runtime: config.runtime,
     runsc: config.runsc,
     cgroup: config.cgroup ?? null,

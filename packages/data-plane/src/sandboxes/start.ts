@@ -10,6 +10,7 @@ import {
 import { Cleanup, deadline, type Log, waitFor } from '@airlock/std'
 import { mkdir, rm } from 'node:fs/promises'
 import type { IsolationBackend } from '../isolation/backend.ts'
+import { START_LIMIT_MS } from '../isolation/guarded-backend.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
 import type { GuestLink } from '../session/guest-link.ts'
 import type { DoorDirectories } from './door-directories.ts'
@@ -21,8 +22,6 @@ import type { Places } from './places.ts'
 import type { Registry } from './registry.ts'
 import { throwOnWeakIsolation } from './required-isolation.ts'
 import { writeState } from './state-file.ts'
-
-const START_LIMIT_MS = 30_000
 
 export interface StartsOptions {
   readonly backend: IsolationBackend
