@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createOciBackend } from '../../packages/data-plane/src/isolation/backends/oci/oci-backend.ts'
 import { GuestLink } from '../../packages/data-plane/src/session/guest-link.ts'
+import { openVault } from '../../packages/data-plane/src/session/testing/open-vault.ts'
 import { UnixListener } from '../../packages/data-plane/src/session/unix-listener.ts'
 
 const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.cjs', import.meta.url))
@@ -39,6 +40,7 @@ export async function runBare(
     sandbox: id,
     listener: new UnixListener(controlDir),
     spoolDir,
+    vault: await openVault(join(places.stateDir, 'vault')),
     clock: systemClock,
     onOverdue: () => {},
     usageOf: async () => null,

@@ -85,6 +85,23 @@ export const SETTINGS = {
       .optional(),
     'What stays free on the disk of the host for evidence, the store and the system, in MiB. By default 5 percent, at least 1 GiB and at most 10 GiB.',
   ),
+  vault_retention_hours: setting(
+    z.coerce
+      .number()
+      .min(0)
+      .max(365 * 24)
+      .default(24),
+    'How long the whole output of a command is kept that said more than its cap, in hours.',
+  ),
+  vault_max_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(64 * 1024 * 1024)
+      .default(1024),
+    'How much of that is kept on this node, in MiB; beyond it the oldest goes. 0 keeps none.',
+  ),
   agent_sandboxes: setting(
     z.coerce.number().int().min(0).max(DEFAULTS.agentSandboxes.max).default(DEFAULTS.agentSandboxes.default),
     'Sandboxes at once of an agent whose budget says nothing else; a tenant has ten times as many. See budgets.md.',

@@ -27,6 +27,7 @@ export {
   commandResult,
   commandState,
   endCause,
+  keptOutput,
   runCommandBody,
   signalCommandBody,
   signalName,
@@ -35,6 +36,7 @@ export {
   type CommandResult,
   type CommandState,
   type EndCause,
+  type KeptOutput,
   type RunCommandBody,
   type SignalName,
 } from './command.ts'

@@ -16,6 +16,7 @@ import { PermitDesk } from './sandboxes/permit-desk.ts'
 import { openSandboxes } from './sandboxes/sandboxes.ts'
 import { listen } from './server/server.ts'
 import { UnixListener } from './session/unix-listener.ts'
+import { Vault } from './vault/vault.ts'
 
 /** The only file that names adapters. The data plane keeps its privileges: it parses permits and guest frames, nothing else hostile. */
 export async function compose(config: DataPlaneConfig): Promise<void> {
@@ -37,6 +38,14 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
   const { backend, runtime } = await BACKENDS[config.backend](config, { log, failpoint })
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const probes = new Probes({ backend, stateDir, runtimeDir, bootId, log })
+  const vault = await Vault.open({
+    dir: join(stateDir, 'vault'),
+    retentionMs: config.vaultRetentionMs,
+    maxBytes: config.vaultBytes,
+    hasRoom: () => backend.hostDisk.hasRoom(),
+    clock,
+    log,
+  })
   const sandboxes = await openSandboxes({
     backend,
     probes,
@@ -49,6 +58,7 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     runtimeDir,
     capacity: config.capacity,
     doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
+    vault,
     listenerIn: (controlDir) => new UnixListener(controlDir),
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })

@@ -23,6 +23,9 @@ const dataPlaneConfig = z.strictObject({
   diskReserveBytes: z.int().min(0).nullable(),
   /** Whether the blocks of disks are set aside when they are made. */
   allocatesDisks: z.boolean(),
+  /** How long outputs are kept that were too much, and how much of them. */
+  vaultRetentionMs: z.int().min(0),
+  vaultBytes: z.int().min(0),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),
 })

@@ -19,6 +19,7 @@ export const ROUTE_TABLE: Table = {
   listCommands: { method: 'GET', path: '/v1/sandboxes/{id}/commands' },
   getCommand: { method: 'GET', path: '/v1/sandboxes/{id}/commands/{command}' },
   commandOutput: { method: 'GET', path: '/v1/sandboxes/{id}/commands/{command}/output' },
+  fullCommandOutput: { method: 'GET', path: '/v1/sandboxes/{id}/commands/{command}/output/full' },
   signalCommand: { method: 'POST', path: '/v1/sandboxes/{id}/commands/{command}/signal' },
   writeStdin: { method: 'POST', path: '/v1/sandboxes/{id}/commands/{command}/stdin' },
   readFile: { method: 'GET', path: '/v1/sandboxes/{id}/files' },

@@ -32,6 +32,8 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       oversubscribe_memory: 2,
       oversubscribe_disk: 1,
       oversubscribe_cpus: 25,
+      vault_retention_hours: 24,
+      vault_max_mb: 1024,
       agent_sandboxes: 5,
       agent_memory_mb: 5120,
       agent_disk_mb: 10_240,

@@ -96,6 +96,8 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     capacity: config.capacity,
     diskReserveBytes: config.disk_reserve_mb === undefined ? null : config.disk_reserve_mb * MIB,
     allocatesDisks: config.oversubscribe_disk <= 1,
+    vaultRetentionMs: Math.round(config.vault_retention_hours * 3_600_000),
+    vaultBytes: config.vault_max_mb * MIB,
   }
 }
 

@@ -71,6 +71,12 @@ export interface Core {
     of: CommandRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncIterable<CommandEvent>
+  /** All that it said, where that went over its cap; as long as it is kept, also when the sandbox is gone. */
+  fullCommandOutput(
+    caller: Caller,
+    of: CommandRef,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }>
   signalCommand(caller: Caller, of: CommandRef, signal: SignalName): Promise<void>
   writeStdin(
     caller: Caller,

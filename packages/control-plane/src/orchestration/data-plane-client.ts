@@ -218,17 +218,15 @@ export class DataPlaneClient {
     sandbox: string,
     file: { readonly path: string; readonly signal: AbortSignal },
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
-    const response = await this.#http.stream({
-      method: 'GET',
-      path: filesPath(sandbox, { path: file.path }),
-      answerMs: GUEST_MS,
-      signal: deadline(TRANSFER_MS, file.signal),
-      again: 'same',
-    })
-    const size = Number(response.headers['x-size'])
-    if (Number.isSafeInteger(size)) return { size, bytes: bytesOf(response) }
-    response.destroy()
-    throw new AirlockError('internal', 'The data plane did not say how large the file is.')
+    return this.#sized(filesPath(sandbox, { path: file.path }), file.signal)
+  }
+
+  /** All that a command said whose output was too much; no matter whether its sandbox is still there. */
+  async fullOutput(
+    command: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    return this.#sized(`/outputs/${command}`, signal)
   }
 
   async writeFile(
@@ -247,6 +245,18 @@ export class DataPlaneClient {
     if (operation.op !== 'file.list') return void (await ask(guestResults[operation.op]))
     const listing = await ask(guestResults['file.list'])
     return { entries: listing.entries.map(toEntry), truncated: listing.truncated }
+  }
+
+  async #sized(
+    path: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const until = deadline(TRANSFER_MS, signal)
+    const response = await this.#http.stream({ method: 'GET', path, answerMs: GUEST_MS, signal: until, again: 'same' })
+    const size = Number(response.headers['x-size'])
+    if (Number.isSafeInteger(size)) return { size, bytes: bytesOf(response) }
+    response.destroy()
+    throw new AirlockError('internal', 'The data plane did not say how many bytes there are.')
   }
 
   close(): void {

@@ -129,6 +129,14 @@ export class LocalCore implements Core {
     return commandEvents({ ...this.#serving(), ref: of }, caller, options)
   }
 
+  async fullCommandOutput(
+    caller: Caller,
+    of: CommandRef,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    return this.#serving().commands.fullOutput(caller, of, signal)
+  }
+
   async signalCommand(caller: Caller, of: CommandRef, signal: SignalName): Promise<void> {
     await this.#serving().commands.signal(caller, of, signal)
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import { GuestLink } from '../session/guest-link.ts'
 import type { GuestListener } from '../session/guest-listener.ts'
+import type { Vault } from '../vault/vault.ts'
 import type { Places } from './places.ts'
 import type { Watch } from './watch.ts'
 
@@ -11,6 +12,7 @@ export interface GuestLinksOptions {
   readonly backend: IsolationBackend
   readonly places: Places
   readonly watch: Watch
+  readonly vault: Vault
   /** How the guest comes in whose control directory this is. */
   readonly listenerIn: (controlDir: string) => GuestListener
   readonly clock: Clock
@@ -27,11 +29,12 @@ export class GuestLinks {
   }
 
   make(id: string): GuestLink {
-    const { clock, log, failpoint, backend, places, watch, listenerIn } = this.#options
+    const { clock, log, failpoint, backend, places, watch, vault, listenerIn } = this.#options
     return new GuestLink({
       sandbox: id,
       listener: listenerIn(places.controlDirOf(id)),
       spoolDir: join(places.stateDirOf(id), 'commands'),
+      vault,
       clock,
       log,
       failpoint,

@@ -5,6 +5,7 @@ import type { IsolationBackend } from '../isolation/backend.ts'
 import type { HostPaths } from '../isolation/host-paths.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
 import type { GuestListener } from '../session/guest-listener.ts'
+import type { Vault } from '../vault/vault.ts'
 import { adopt } from './adopt.ts'
 import type { DoorDirectories } from './door-directories.ts'
 import { Freezes } from './freezes.ts'
@@ -26,6 +27,7 @@ export interface SandboxesOptions {
   readonly probes: Probes
   readonly permits: PermitDesk
   readonly doors: DoorDirectories
+  readonly vault: Vault
   /** How the guest comes in whose control directory this is. */
   readonly listenerIn: (controlDir: string) => GuestListener
   readonly audit: AuditSink
@@ -49,6 +51,7 @@ export interface Sandboxes {
   readonly runs: Runs
   readonly sampling: Sampling
   readonly hostPaths: HostPaths
+  readonly vault: Vault
   /** Leaves the sandboxes running. */
   close(): Promise<void>
 }
@@ -73,6 +76,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
     runs: new Runs({ registry, hostDisk: backend.hostDisk }),
     sampling: new Sampling(common),
     hostPaths: backend.hostPaths,
+    vault: options.vault,
     close: async () => {
       watch.close()
       await Promise.all([...registry.entries.values()].map(async ({ link }) => link.close()))

@@ -106,6 +106,14 @@ function commandRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
       async (call) => ({ bytes: said(call).commands.output(param(call, 'command'), outputAsked(call)) }),
     ],
     [
+      'GET /outputs/:command',
+      async (call) => {
+        const kept = await sandboxes.vault.read(param(call, 'command'), call.signal)
+        if (!kept) throw new AirlockError('output_not_kept')
+        return kept
+      },
+    ],
+    [
       'POST /sandboxes/:id/commands/:command/signal',
       async (call) => {
         await link(call).commands.signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)

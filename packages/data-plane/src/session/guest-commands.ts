@@ -82,7 +82,8 @@ export class GuestCommands {
     const { table, starts, failpoint } = this.#options
     const record = await table.begin(spec)
     const stdin = spec.stdin === 'none' ? 'none' : 'open'
-    await starts.ask(record, { op: 'run', command: { ...spec, stdin, channel: record.channel } })
+    const maxOutputBytes = table.guestCap(spec.maxOutputBytes)
+    await starts.ask(record, { op: 'run', command: { ...spec, stdin, maxOutputBytes, channel: record.channel } })
     // A command that was asked for twice starts at the beginning all the same.
     record.stdin.acknowledge(0)
     await failpoint('command.accepted')

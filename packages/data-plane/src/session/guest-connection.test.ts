@@ -8,6 +8,7 @@ import { encodeData, encodeMessage, FrameDecoder, MAX_FRAME_BYTES } from '@airlo
 import { createLog, newId, systemClock, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GuestLink } from './guest-link.ts'
+import { openVault } from './testing/open-vault.ts'
 import { collect } from './testing/real-guest.ts'
 import { UnixListener } from './unix-listener.ts'
 
@@ -24,6 +25,7 @@ describe('a link to a hostile guest', () => {
       sandbox: 'sbx_test',
       listener: new UnixListener(join(root, 'control')),
       spoolDir: join(root, 'spool'),
+      vault: await openVault(join(root, 'vault')),
       clock: systemClock,
       log,
       failpoint: async () => {},

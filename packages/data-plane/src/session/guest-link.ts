@@ -12,6 +12,7 @@ import { GuestSessions } from './guest-sessions.ts'
 import { GuestWire } from './guest-wire.ts'
 import type { GroupUsage } from './spool.ts'
 import { Starts } from './starts.ts'
+import type { Vault } from '../vault/vault.ts'
 
 export interface GuestLinkOptions {
   readonly sandbox: string
@@ -19,6 +20,8 @@ export interface GuestLinkOptions {
   readonly listener: GuestListener
   /** Where commands and their output are kept, beyond the life of this process. */
   readonly spoolDir: string
+  /** Where outputs are kept whole that were too much. */
+  readonly vault: Vault
   readonly outputBounds?: OutputBounds
   readonly clock: Clock
   readonly log: Log

@@ -26,6 +26,10 @@ export function commandHandlers(core: Core) {
       if (follow) return { kind: 'events', events: startingWith(now, events) }
       return json(await collect(events, () => core.getCommand(caller, of)))
     },
+    fullCommandOutput: async ({ caller, params, signal }) => {
+      const { size, bytes } = await core.fullCommandOutput(caller, refTo(params), signal)
+      return { kind: 'bytes', size, bytes }
+    },
     signalCommand: async ({ caller, params, body }) => {
       await core.signalCommand(caller, refTo(params), body.signal)
       return NOTHING
