@@ -1,4 +1,6 @@
 import { Airlock, AirlockError, type RunningCommand } from '@airlock/sdk'
+import { waitFor } from '@airlock/std'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CliProcess } from '../../packages/cli/src/testing/cli-process.ts'
 import { startServer, type TestServer } from '../support/server.ts'
@@ -58,4 +60,28 @@ describe('output over the cap', () => {
     expect(await codeOf(fullOf(sandbox.command(result.id)))).toBe('output_not_kept')
     await sandbox.terminate()
   })
+
+  const endings = {
+    'a sandbox that lost its guest keeps it': { isSealed: true },
+    'one that its caller ends does not': { isSealed: false },
+  }
+  it.each(Object.entries(endings))('of a command that had not ended: %s', async (_, { isSealed }) => {
+    const sandbox = await airlock.sandboxes.create()
+    const shell = 'seq 20000; sleep 1; touch said; sleep 600'
+    const command = await sandbox.start({ shell }, { maxOutputBytes: 1000 })
+    const isSaid = async () => sandbox.files.stat('/workspace/said').catch(() => undefined)
+    await waitFor(isSaid, { signal: AbortSignal.timeout(20_000), everyMs: 50 })
+    if (isSealed) killGuest(sandbox.id)
+    else await sandbox.terminate()
+    const isEnded = async () => ['stopped', 'error'].includes((await sandbox.refresh()).data.state) || undefined
+    await waitFor(isEnded, { signal: AbortSignal.timeout(20_000), everyMs: 50 })
+    if (isSealed) expect((await fullOf(command)) === NUMBERS).toBe(true)
+    else expect(await codeOf(fullOf(command))).toBe('output_not_kept')
+  })
 })
+
+function killGuest(sandbox: string): void {
+  const isGuest = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guest.cjs')
+  const guest = server.processesOf(sandbox).find(isGuest)
+  if (guest !== undefined) process.kill(guest, 'SIGKILL')
+}

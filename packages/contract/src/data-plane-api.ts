@@ -28,7 +28,7 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /metrics` | → `nodeMetrics`; what the kernel says of each living sandbox now |
  * | `POST /sandboxes` | `{permit}` → `startedSandbox`; the sandbox is up and its guest attached |
  * | `PUT /sandboxes/:id/token` | `nodeToken` → `{}`; the guest has it |
- * | `DELETE /sandboxes/:id` | → `stoppedSandbox`; idempotent: an unknown id is already gone |
+ * | `DELETE /sandboxes/:id?reason=R` | → `stoppedSandbox`; idempotent: an unknown id is already gone; without a reason it is taken for an end that must be looked into |
  * | `POST /sandboxes/:id/limits` | `limits` → `limits`; the kernel holds it to what it answers |
  * | `POST /sandboxes/:id/pause` | → `{}`; its processes stand still when it answers; idempotent |
  * | `POST /sandboxes/:id/resume` | → `{}`; idempotent |

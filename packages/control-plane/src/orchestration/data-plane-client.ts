@@ -3,6 +3,7 @@ import {
   type DataPlaneHealth,
   dataPlaneHealth,
   DEFAULTS,
+  type EndReason,
   type FileOperation,
   type FoundPath,
   foundPath,
@@ -103,9 +104,10 @@ export class DataPlaneClient {
     await this.#http.json(call, nothing)
   }
 
-  /** Idempotent: a sandbox that is not there is gone. */
-  async stop(sandbox: string): Promise<StoppedSandbox> {
-    const call = { method: 'DELETE', path: `/sandboxes/${sandbox}`, answerMs: STOP_MS, again: 'same' } as const
+  /** Idempotent: a sandbox that is not there is gone. `reason` is null where nobody knows why it must go. */
+  async stop(sandbox: string, reason: EndReason | null): Promise<StoppedSandbox> {
+    const path = reason === null ? `/sandboxes/${sandbox}` : `/sandboxes/${sandbox}?reason=${reason}`
+    const call = { method: 'DELETE', path, answerMs: STOP_MS, again: 'same' } as const
     return this.#http.json(call, stoppedSandbox)
   }
 

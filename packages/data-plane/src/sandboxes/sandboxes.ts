@@ -10,6 +10,7 @@ import { adopt } from './adopt.ts'
 import type { DoorDirectories } from './door-directories.ts'
 import { Freezes } from './freezes.ts'
 import { GuestLinks } from './guest-links.ts'
+import { keepOutputs } from './keep-outputs.ts'
 import { LimitChanges } from './limits.ts'
 import { Pauses } from './pauses.ts'
 import { PermitBans } from './permit-bans.ts'
@@ -18,6 +19,7 @@ import { placesIn } from './places.ts'
 import { Registry } from './registry.ts'
 import { Runs } from './runs.ts'
 import { Sampling } from './sampling.ts'
+import { Seal } from './seal.ts'
 import { Starts } from './start.ts'
 import { Stops } from './stop.ts'
 import { Watch } from './watch.ts'
@@ -62,7 +64,8 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
   const registry = new Registry(options.capacity)
   const bans = new PermitBans(clock)
   const common = { ...options, registry, bans, places: placesIn(options) }
-  const watch = new Watch(common)
+  const seal = new Seal({ ...options, hooks: [keepOutputs] })
+  const watch = new Watch({ ...common, seal })
   const links = new GuestLinks({ ...common, watch })
   const limits = new LimitChanges(common)
   await adopt({ ...common, links, limits })
@@ -70,7 +73,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
     registry,
     limits,
     starts: new Starts({ ...common, links }),
-    stops: new Stops(common),
+    stops: new Stops({ ...common, seal }),
     pauses: new Pauses(common),
     freezes: new Freezes(common),
     runs: new Runs({ registry, hostDisk: backend.hostDisk }),

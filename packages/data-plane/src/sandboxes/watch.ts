@@ -2,12 +2,14 @@ import type { Clock, Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import { bury, isLiving, lose } from './entry.ts'
 import type { Registry } from './registry.ts'
+import type { Seal } from './seal.ts'
 
 const WATCH_EVERY_MS = 500
 
 export interface WatchOptions {
   readonly backend: IsolationBackend
   readonly registry: Registry
+  readonly seal: Seal
   readonly clock: Clock
   readonly log: Log
 }
@@ -24,12 +26,15 @@ export class Watch {
 
   /** Kills it now; the entry stays, `lost`, until the control plane has seen why and ends it. */
   async end(id: string, reason: 'guest_lost' | 'max_lifetime'): Promise<void> {
-    const { backend, registry, log } = this.#options
+    const { backend, registry, seal, log } = this.#options
     const entry = registry.entries.get(id)
     if (!entry || !isLiving(entry)) return
     lose(entry, reason)
     await registry.turns
-      .run(id, () => backend.stop(id))
+      .run(id, async () => {
+        await seal.seal(id, entry, reason)
+        await backend.stop(id)
+      })
       .catch((error: unknown) => log.error('a sandbox would not die', { sandbox: id, error }))
   }
 

@@ -1,6 +1,8 @@
 import {
   AirlockError,
   type DataPlaneHealth,
+  endReason,
+  type EndReason,
   fileOperation,
   freezeRequest,
   limits,
@@ -30,7 +32,10 @@ export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<
       'POST /sandboxes',
       async (call) => ({ json: await sandboxes.starts.start((await readJson(call, startSandboxRequest)).permit) }),
     ],
-    ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stops.stop(param(call, 'id')) })],
+    [
+      'DELETE /sandboxes/:id',
+      async (call) => ({ json: await sandboxes.stops.stop(param(call, 'id'), reasonOf(call)) }),
+    ],
     ...pauseRoutes(sandboxes),
     ...commandRoutes(sandboxes),
     ...sessionRoutes(sandboxes),
@@ -184,6 +189,13 @@ function fileRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
 
 function param(call: Call, name: string): string {
   return call.params[name] ?? ''
+}
+
+function reasonOf(call: Call): EndReason | null {
+  const given = call.query.get('reason')
+  const reason = endReason.safeParse(given)
+  if (given !== null && !reason.success) throw new AirlockError('invalid_request', 'There is no such reason.')
+  return reason.data ?? null
 }
 
 function queried(call: Call, name: string): string {

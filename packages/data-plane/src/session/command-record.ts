@@ -108,6 +108,11 @@ export class CommandRecord {
     return this.#fileBytes
   }
 
+  /** It said more than its caller wants, and all of it is not kept yet. */
+  get isOver(): boolean {
+    return (this.#full?.sizeOf(this.id) ?? 0) > 0
+  }
+
   /** When somebody outside must look why it has not ended. */
   get deadlineMs(): number {
     return this.#meta.command.startedAt + this.#meta.timeoutMs

@@ -142,6 +142,14 @@ export class CommandTable {
     return maxOutputBytes === 0 ? 0 : Math.max(maxOutputBytes, FULL_OUTPUT_BYTES)
   }
 
+  /** The sandbox ends: of what has not ended, what was said beyond its cap is kept. */
+  async keepOutputs(signal: AbortSignal): Promise<void> {
+    for (const record of this.records) {
+      signal.throwIfAborted()
+      if (record.isOver) await this.#keepFull(record, 'unknown')
+    }
+  }
+
   /** As if it had never been asked for. */
   async drop(record: CommandRecord): Promise<void> {
     this.#starting.delete(record)

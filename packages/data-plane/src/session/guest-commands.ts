@@ -70,6 +70,11 @@ export class GuestCommands {
     })
   }
 
+  /** What was said beyond caps outlives the sandbox from here on. */
+  async keepOutputs(signal: AbortSignal): Promise<void> {
+    await this.#options.table.keepOutputs(signal)
+  }
+
   /** The guest is back: it gets the rest of every stdin. */
   attached(connection: GuestConnection): void {
     for (const record of this.#options.table.records) {
