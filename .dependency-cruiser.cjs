@@ -78,9 +78,10 @@ const FOLDERS = {
   },
   'data-plane': {
     server: ['sandboxes'],
-    sandboxes: ['isolation', 'session'],
+    sandboxes: ['isolation', 'session', 'vault'],
     isolation: [],
-    session: [],
+    session: ['vault'],
+    vault: [],
   },
   guest: {
     transport: ['session'],

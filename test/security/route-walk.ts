@@ -100,6 +100,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   listCommands: { ask: inSandbox(), ...SANDBOX },
   getCommand: { ask: ofCommand(), ...SANDBOX },
   commandOutput: { ask: ofCommand(), ...SANDBOX },
+  fullCommandOutput: { ask: ofCommand(), ...SANDBOX },
   signalCommand: { ask: ofCommand({ body: { signal: 'SIGKILL' } }), ...SANDBOX },
   writeStdin: { ask: ofCommand(), ...SANDBOX },
   readFile: { ask: atFile, ...SANDBOX },

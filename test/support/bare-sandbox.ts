@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createOciBackend } from '../../packages/data-plane/src/isolation/backends/oci/oci-backend.ts'
 import { GuestLink } from '../../packages/data-plane/src/session/guest-link.ts'
+import { openVault } from '../../packages/data-plane/src/session/testing/open-vault.ts'
+import { UnixListener } from '../../packages/data-plane/src/session/unix-listener.ts'
 
 const GUEST = fileURLToPath(new URL('../../packages/guest/dist/guest.cjs', import.meta.url))
 
@@ -36,8 +38,9 @@ export async function runBare(
   const link = new GuestLink({
     ...common,
     sandbox: id,
-    controlDir,
+    listener: new UnixListener(controlDir),
     spoolDir,
+    vault: (await openVault(join(places.stateDir, 'vault'))).of('default'),
     clock: systemClock,
     onOverdue: () => {},
     usageOf: async () => null,
@@ -71,10 +74,10 @@ const LIMITS = {
 const COMMAND = { cwd: '/workspace', stdin: 'none', timeoutMs: 60_000, maxOutputBytes: 1024 * 1024 } as const
 
 async function outputOf(link: GuestLink, spec: NodeCommandSpec): Promise<string> {
-  await link.run(spec)
+  await link.commands.run(spec)
   const decoder = new FrameDecoder()
   let text = ''
-  for await (const chunk of link.output(spec.id, { from: 0 }))
+  for await (const chunk of link.commands.output(spec.id, { from: 0 }))
     for (const frame of decoder.push(chunk)) if (frame.kind === 'data') text += frame.bytes.toString()
   return text
 }

@@ -65,6 +65,14 @@ export const runCommandBody = z
   .refine((body) => (body.argv === undefined) !== (body.shell === undefined), 'give either argv or shell')
 export type RunCommandBody = z.infer<typeof runCommandBody>
 
+/** What is kept of an output beside what the caller asked for. */
+export const keptOutput = z.strictObject({
+  bytes: z.int(),
+  /** It is not all of it either. */
+  truncated: z.boolean(),
+})
+export type KeptOutput = z.infer<typeof keptOutput>
+
 export const command = z.strictObject({
   id: commandId,
   sandbox: sandboxId,
@@ -76,9 +84,11 @@ export const command = z.strictObject({
   timedOut: z.boolean(),
   /** Null while it runs, and where nobody can tell any more. */
   cause: endCause.nullable(),
-  /** Output past `maxOutputBytes` was dropped. */
+  /** Output past `maxOutputBytes` is not in the output. */
   truncated: z.boolean(),
   outputBytes: z.int(),
+  /** What is kept of all that it said when that was too much, for a time; null while it runs, and where nothing is. */
+  fullOutput: keptOutput.nullable(),
   startedAt: time,
   endedAt: time.nullable(),
   durationMs: z.number().nullable(),

@@ -6,6 +6,9 @@ import { endedForText, thresholdText } from './monitor-settings.ts'
 
 const MIB = 1024 * 1024
 
+/** What can run the sandboxes of a node. */
+export const BACKENDS = ['oci'] as const
+
 interface Setting {
   readonly schema: z.ZodType
   readonly about: string
@@ -44,6 +47,10 @@ export const SETTINGS = {
     z.coerce.number().int().min(1).max(1_000_000).default(4_000),
     'The same of all keys of a tenant together.',
   ),
+  backend: setting(
+    z.enum(BACKENDS).default('oci'),
+    'What runs the sandboxes: oci, a runtime on this host without a daemon.',
+  ),
   runtime: setting(z.string().default('auto'), 'OCI runtime: auto (crun, else runc), a name, or an absolute path.'),
   runsc: setting(
     z.string().default('auto'),
@@ -77,6 +84,23 @@ export const SETTINGS = {
       .max(64 * 1024 * 1024)
       .optional(),
     'What stays free on the disk of the host for evidence, the store and the system, in MiB. By default 5 percent, at least 1 GiB and at most 10 GiB.',
+  ),
+  vault_retention_hours: setting(
+    z.coerce
+      .number()
+      .min(0)
+      .max(365 * 24)
+      .default(24),
+    'How long the whole output of a command is kept that said more than its cap, in hours.',
+  ),
+  vault_max_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(64 * 1024 * 1024)
+      .default(1024),
+    'How much of that is kept on this node, in MiB; beyond it the oldest of the tenant that has the most goes. 0 keeps none.',
   ),
   agent_sandboxes: setting(
     z.coerce.number().int().min(0).max(DEFAULTS.agentSandboxes.max).default(DEFAULTS.agentSandboxes.default),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { commandState, endCause, signalName } from './command.ts'
+import { commandState, endCause, keptOutput, signalName } from './command.ts'
 import { resourceUsage } from './resource-usage.ts'
 import { effectiveIsolation, limits } from './sandbox.ts'
 import { agentId, commandId, envVars, id, sandboxId, sandboxPath, sessionId, stepId } from './scalars.ts'
@@ -28,7 +28,7 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /metrics` | → `nodeMetrics`; what the kernel says of each living sandbox now |
  * | `POST /sandboxes` | `{permit}` → `startedSandbox`; the sandbox is up and its guest attached |
  * | `PUT /sandboxes/:id/token` | `nodeToken` → `{}`; the guest has it |
- * | `DELETE /sandboxes/:id` | → `stoppedSandbox`; idempotent: an unknown id is already gone |
+ * | `DELETE /sandboxes/:id?reason=R` | → `stoppedSandbox`; idempotent: an unknown id is already gone; without a reason it is taken for an end that must be looked into |
  * | `POST /sandboxes/:id/limits` | `limits` → `limits`; the kernel holds it to what it answers |
  * | `POST /sandboxes/:id/pause` | → `{}`; its processes stand still when it answers; idempotent |
  * | `POST /sandboxes/:id/resume` | → `{}`; idempotent |
@@ -38,6 +38,7 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /sandboxes/:id/commands/:cid` | → `nodeCommand` |
  * | `GET /sandboxes/:id/commands/:cid/wait` | → `nodeCommand` once it has ended and its output is complete |
  * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended; `&rich=whole` sends rich frames from their beginning |
+ * | `GET /outputs/:cid` | → bytes: the whole output of a command that said more than its cap, both streams as they came; the header `x-size` is how many. Also when its sandbox is gone |
  * | `POST /sandboxes/:id/commands/:cid/signal` | `{signal}` → `{}` |
  * | `POST /sandboxes/:id/commands/:cid/stdin?end=true` | bytes → `{}` |
  * | `POST /sandboxes/:id/sessions` | `nodeSessionSpec` → `nodeSession`; an id that exists is answered as it is |
@@ -147,6 +148,8 @@ export const nodeCommand = z.strictObject({
   cause: endCause.nullable().optional(),
   truncated: z.boolean(),
   outputBytes: z.int(),
+  /** Of a command that said more than its cap, once it has ended: what is kept of it. Absent of those from before. */
+  full: keptOutput.nullable().optional(),
   /** Epoch milliseconds by the host's clock. */
   startedAt: z.number(),
   endedAt: z.number().nullable(),

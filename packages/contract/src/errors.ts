@@ -40,6 +40,12 @@ export const ERRORS = {
   route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
   sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
   command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
+  output_not_kept: row(
+    404,
+    'The whole output of the command is not kept.',
+    'Only what went over maxOutputBytes is kept whole, for a time: see truncated and fullOutput of the command.',
+    'caller',
+  ),
   agent_not_found: row(404, 'There is no such agent.', 'Use an agent of your tenant.', 'caller'),
   key_not_found: row(404, 'There is no such key.', 'List the keys of your tenant.', 'caller'),
   tenant_not_found: row(404, 'There is no such tenant.', 'Use your own tenant.', 'caller'),

@@ -40,6 +40,7 @@ export const FAILPOINTS = [
   'kill.row-written',
   'kill.frozen',
   'terminate.marked',
+  'terminate.sealed',
   'terminate.frozen',
   'terminate.killed',
   'terminate.unmounted',

@@ -27,6 +27,7 @@ export {
   commandResult,
   commandState,
   endCause,
+  keptOutput,
   runCommandBody,
   signalCommandBody,
   signalName,
@@ -35,11 +36,20 @@ export {
   type CommandResult,
   type CommandState,
   type EndCause,
+  type KeptOutput,
   type RunCommandBody,
   type SignalName,
 } from './command.ts'
 export { createdSandbox, type CreatedSandbox } from './created-sandbox.ts'
-export { describeIssues, parseConfig, SECRET_VARIABLES, SETTINGS, type Config, type SettingName } from './config.ts'
+export {
+  BACKENDS,
+  describeIssues,
+  parseConfig,
+  SECRET_VARIABLES,
+  SETTINGS,
+  type Config,
+  type SettingName,
+} from './config.ts'
 export {
   buildImageRequest,
   dataPlaneHealth,

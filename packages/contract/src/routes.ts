@@ -250,6 +250,18 @@ export const ROUTES = {
     events: commandEvent,
     errors: [...LIVE, 'command_not_found'],
   },
+  fullCommandOutput: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/commands/{command}/output/full',
+    needs: 'serving',
+    repeats: 'safe',
+    summary:
+      'All that a command said which went over its cap, both streams as they came; for a time, also when the sandbox is gone.',
+    roles: USERS,
+    params: ofCommand,
+    answers: 'bytes',
+    errors: ['sandbox_not_found', 'command_not_found', 'output_not_kept', 'wrong_node', 'data_plane_unavailable'],
+  },
   signalCommand: {
     method: 'POST',
     path: '/v1/sandboxes/{id}/commands/{command}/signal',

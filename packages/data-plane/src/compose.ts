@@ -1,6 +1,6 @@
 import { RecorderClient } from '@airlock/audit'
 import { armFailpoint, traceSteps, type Failpoint } from '@airlock/contract'
-import { createLog, NodeClock, Supervised, takeFile } from '@airlock/std'
+import { createLog, type Log, NodeClock, Supervised, takeFile } from '@airlock/std'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, hostname, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +8,15 @@ import { fileURLToPath } from 'node:url'
 import type { DataPlaneConfig } from './config.ts'
 import { createOciBackend } from './isolation/backends/oci/oci-backend.ts'
 import type { IsolationBackend } from './isolation/backend.ts'
+import { guardBackend } from './isolation/guarded-backend.ts'
 import { Probes } from './isolation/probe/probes.ts'
 import { DoorDirectories } from './sandboxes/door-directories.ts'
 import { NodeImageDesk } from './sandboxes/node-images.ts'
 import { PermitDesk } from './sandboxes/permit-desk.ts'
-import { Sandboxes } from './sandboxes/sandboxes.ts'
+import { openSandboxes } from './sandboxes/sandboxes.ts'
 import { listen } from './server/server.ts'
+import { UnixListener } from './session/unix-listener.ts'
+import { Vault } from './vault/vault.ts'
 
 /** The only file that names adapters. The data plane keeps its privileges: it parses permits and guest frames, nothing else hostile. */
 export async function compose(config: DataPlaneConfig): Promise<void> {
@@ -32,22 +35,18 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
   })
   const { stateDir, runtimeDir } = config
   const clock = new NodeClock(config.publicDir)
-  const backend = await createOciBackend({
-    stateDir,
-    runtimeDir,
-    runtime: config.runtime,
-    runsc: config.runsc,
-    ...(config.cgroup === null ? {} : { cgroup: config.cgroup }),
-    diskReserveBytes: config.diskReserveBytes,
-    disks: config.allocatesDisks ? 'whole' : 'sparse',
-    guestBundle: fileURLToPath(import.meta.resolve('@airlock/guest/bundle')),
-    node: process.execPath,
-    log,
-    failpoint,
-  })
+  const { backend, runtime } = await BACKENDS[config.backend](config, { log, failpoint })
   const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const probes = new Probes({ backend, stateDir, runtimeDir, bootId, log })
-  const sandboxes = new Sandboxes({
+  const vault = await Vault.open({
+    dir: join(stateDir, 'vault'),
+    retentionMs: config.vaultRetentionMs,
+    maxBytes: config.vaultBytes,
+    hasRoom: () => backend.hostDisk.hasRoom(),
+    clock,
+    log,
+  })
+  const sandboxes = await openSandboxes({
     backend,
     probes,
     audit,
@@ -59,16 +58,46 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     runtimeDir,
     capacity: config.capacity,
     doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
+    vault,
+    listenerIn: (controlDir) => new UnixListener(controlDir),
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })
-  await sandboxes.adopt()
   probes.prepare('standard', 'host')
   const health = describe(backend, bootId, config.capacity)
-  const images = new NodeImageDesk({ images: backend.images, sandboxes, log })
+  const images = new NodeImageDesk({ images: backend.images, registry: sandboxes.registry, log })
   const { socket, socketUid } = config
   const stopListening = await listen({ sandboxes, images, health, socket, socketUid, log })
   close = async () => void (await Promise.all([stopListening(), probes.close()]))
-  supervised.ready({ node: health.node, backend: backend.name, runtime: backend.runtime })
+  supervised.ready({ node: health.node, backend: backend.name, runtime })
+}
+
+/** By the setting `backend`. */
+const BACKENDS: Record<DataPlaneConfig['backend'], typeof makeOci> = { oci: makeOci }
+
+interface MadeBackend {
+  readonly backend: IsolationBackend
+  /** What it runs sandboxes with, for the log. */
+  readonly runtime: string
+}
+
+async function makeOci(
+  config: DataPlaneConfig,
+  { log, failpoint }: { readonly log: Log; readonly failpoint: Failpoint },
+): Promise<MadeBackend> {
+  const bare = await createOciBackend({
+    stateDir: config.stateDir,
+    runtimeDir: config.runtimeDir,
+    runtime: config.runtime,
+    runsc: config.runsc,
+    ...(config.cgroup === null ? {} : { cgroup: config.cgroup }),
+    diskReserveBytes: config.diskReserveBytes,
+    disks: config.allocatesDisks ? 'whole' : 'sparse',
+    guestBundle: fileURLToPath(import.meta.resolve('@airlock/guest/bundle')),
+    node: process.execPath,
+    log,
+    failpoint,
+  })
+  return { backend: guardBackend(bare, log), runtime: bare.runtime }
 }
 
 function describe({ name, capabilities }: IsolationBackend, bootId: string, capacity: number) {

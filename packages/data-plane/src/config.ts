@@ -1,4 +1,4 @@
-import { AirlockError, describeIssues } from '@airlock/contract'
+import { AirlockError, BACKENDS, describeIssues } from '@airlock/contract'
 import { z } from 'zod'
 
 const dataPlaneConfig = z.strictObject({
@@ -12,6 +12,7 @@ const dataPlaneConfig = z.strictObject({
   spillDir: z.string(),
   /** Who serves the doors of sandboxes. */
   doorsUid: z.int().nullable(),
+  backend: z.enum(BACKENDS),
   runtime: z.string(),
   /** gVisor, for the strict tier. */
   runsc: z.string(),
@@ -22,6 +23,9 @@ const dataPlaneConfig = z.strictObject({
   diskReserveBytes: z.int().min(0).nullable(),
   /** Whether the blocks of disks are set aside when they are made. */
   allocatesDisks: z.boolean(),
+  /** How long outputs are kept that were too much, and how much of them. */
+  vaultRetentionMs: z.int().min(0),
+  vaultBytes: z.int().min(0),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),
 })

@@ -61,6 +61,17 @@ export class RunningCommand implements AsyncIterable<CommandEvent> {
     return this.#transport.json('commandOutput', { params: this.#params, signal })
   }
 
+  /** All that it said, when that went over its cap: both streams as they came. Throws when it does not arrive whole. */
+  async *fullOutput(signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+    const response = await this.#transport.send('fullCommandOutput', { params: this.#params, signal })
+    try {
+      if (response.body) yield* response.body
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw new AirlockError('server_unreachable', 'The connection broke before the whole output was here.', { cause })
+    }
+  }
+
   /** Waits for its end, and answers its whole output. */
   async wait(signal?: AbortSignal): Promise<CommandResult> {
     return collectResult(this.events({ signal }))

@@ -19,6 +19,11 @@ export const ROUTE_TABLE: Table = {
   listCommands: { method: 'GET', path: '/v1/sandboxes/{id}/commands', repeats: 'safe' },
   getCommand: { method: 'GET', path: '/v1/sandboxes/{id}/commands/{command}', repeats: 'safe' },
   commandOutput: { method: 'GET', path: '/v1/sandboxes/{id}/commands/{command}/output', repeats: 'safe' },
+  fullCommandOutput: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/commands/{command}/output/full',
+    repeats: 'safe',
+  },
   signalCommand: { method: 'POST', path: '/v1/sandboxes/{id}/commands/{command}/signal', repeats: 'unsafe' },
   writeStdin: { method: 'POST', path: '/v1/sandboxes/{id}/commands/{command}/stdin', repeats: 'unsafe' },
   readFile: { method: 'GET', path: '/v1/sandboxes/{id}/files', repeats: 'safe' },

@@ -89,12 +89,15 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
     recorderSocket: recorderSocket(runtimeDir, 'data-plane'),
     spillDir: join(runtimeDir, 'spill', 'data-plane'),
     doorsUid: DOORS_UID,
+    backend: config.backend,
     runtime: config.runtime,
     runsc: config.runsc,
     cgroup: config.cgroup ?? null,
     capacity: config.capacity,
     diskReserveBytes: config.disk_reserve_mb === undefined ? null : config.disk_reserve_mb * MIB,
     allocatesDisks: config.oversubscribe_disk <= 1,
+    vaultRetentionMs: Math.round(config.vault_retention_hours * 3_600_000),
+    vaultBytes: config.vault_max_mb * MIB,
   }
 }
 

@@ -14,7 +14,7 @@ export default defineConfig({
     include: ['packages/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['**/*.long.test.ts', '**/node_modules/**'],
     reporters: ['./test/support/reporter.ts'],
-    globalSetup: ['test/support/sweep.ts'],
+    globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
     fileParallelism: false,
     testTimeout: PATIENT_MS,
     hookTimeout: PATIENT_MS,

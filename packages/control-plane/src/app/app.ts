@@ -35,7 +35,8 @@ export interface App extends Registry {
   readonly sandboxes: Pick<Sandboxes, 'get' | 'list' | 'extend' | 'pause' | 'resume' | 'terminate' | 'counts'>
   readonly connections: Pick<Connections, 'connect'>
   readonly limitChanges: Pick<LimitChanges, 'change'>
-  readonly commands: Pick<Commands, 'run' | 'list' | 'get' | 'signal' | 'writeStdin'> & Streams<Commands, 'events'>
+  readonly commands: Pick<Commands, 'run' | 'list' | 'get' | 'fullOutput' | 'signal' | 'writeStdin'> &
+    Streams<Commands, 'events'>
   readonly files: Pick<Files, 'read' | 'write' | 'operate'>
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>

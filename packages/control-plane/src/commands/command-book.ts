@@ -21,6 +21,6 @@ export function commandBook(context: Context, receipts: Receipts): Book<StoredCo
 }
 
 function lostEnd(row: StoredCommand, endedAt: number): CommandEnd {
-  const { exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt } = row
-  return { state: 'lost', exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt, endedAt }
+  const { exitCode, signal, timedOut, cause, truncated, outputBytes, fullOutput, startedAt } = row
+  return { state: 'lost', exitCode, signal, timedOut, cause, truncated, outputBytes, fullOutput, startedAt, endedAt }
 }

@@ -98,6 +98,17 @@ export class Commands {
     return toCommand(await this.#find(caller, of))
   }
 
+  /** All that it said, where that was more than it was to say. Outlives the sandbox. */
+  async fullOutput(
+    caller: Caller,
+    of: CommandRef,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const { id } = await this.#find(caller, of)
+    await assertHere(this.#context, await ownedSandbox(this.#context.store, caller, of.sandbox))
+    return this.#context.dataPlane.fullOutput(id, signal)
+  }
+
   async signal(caller: Caller, of: CommandRef, name: SignalName): Promise<void> {
     const payload = { command: of.command, signal: name }
     const deed = await this.#passIn(caller, of, { point: 'command.signal', payload })
@@ -252,6 +263,7 @@ function newRow(
     truncated: false,
     outputBytes: 0,
     maxOutputBytes: body.maxOutputBytes,
+    fullOutput: null,
     startedAt: now,
     endedAt: null,
     actor: caller.principal.actor,

@@ -130,14 +130,14 @@ async function endOne(run: Run, target: Target): Promise<boolean> {
 
 async function endOnce({ world, termination, kill, hasStore }: Run, { id, isStarting }: Target): Promise<void> {
   // Each would wait for the store to fail again: the data plane ends it at once, and the sweep writes its row.
-  if (!hasStore) return void (await world.dataPlane.stop(id))
-  if (isStarting) await world.dataPlane.stop(id)
+  if (!hasStore) return void (await world.dataPlane.stop(id, 'killed'))
+  if (isStarting) await world.dataPlane.stop(id, 'killed')
   try {
     await termination.terminate(id, { reason: 'killed', actor: kill.actor })
   } catch (error) {
     // Without a row, or without a store, the data plane alone knows it; the sweep writes its row.
     if (!isOfStore(error)) throw error
-    await world.dataPlane.stop(id)
+    await world.dataPlane.stop(id, 'killed')
   }
 }
 

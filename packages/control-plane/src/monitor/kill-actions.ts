@@ -113,7 +113,7 @@ export class KillActions {
     try {
       return await this.#end(due, true)
     } catch (error) {
-      await dataPlane.stop(id)
+      await dataPlane.stop(id, due.found.reason)
       throw error
     }
   }

@@ -3,6 +3,7 @@ import {
   type DataPlaneHealth,
   dataPlaneHealth,
   DEFAULTS,
+  type EndReason,
   type FileEntry,
   type FileOperation,
   type FoundPath,
@@ -115,9 +116,10 @@ export class DataPlaneClient {
     await this.#http.json(call, nothing)
   }
 
-  /** Idempotent: a sandbox that is not there is gone. */
-  async stop(sandbox: string): Promise<StoppedSandbox> {
-    const call = { method: 'DELETE', path: `/sandboxes/${sandbox}`, answerMs: STOP_MS, again: 'same' } as const
+  /** Idempotent: a sandbox that is not there is gone. `reason` is null where nobody knows why it must go. */
+  async stop(sandbox: string, reason: EndReason | null): Promise<StoppedSandbox> {
+    const path = reason === null ? `/sandboxes/${sandbox}` : `/sandboxes/${sandbox}?reason=${reason}`
+    const call = { method: 'DELETE', path, answerMs: STOP_MS, again: 'same' } as const
     return this.#http.json(call, stoppedSandbox)
   }
 
@@ -230,17 +232,15 @@ export class DataPlaneClient {
     sandbox: string,
     file: { readonly path: string; readonly signal: AbortSignal },
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
-    const response = await this.#http.stream({
-      method: 'GET',
-      path: filesPath(sandbox, { path: file.path }),
-      answerMs: GUEST_MS,
-      signal: deadline(TRANSFER_MS, file.signal),
-      again: 'same',
-    })
-    const size = Number(response.headers['x-size'])
-    if (Number.isSafeInteger(size)) return { size, bytes: this.#http.bytesOf(response) }
-    response.destroy()
-    throw new AirlockError('internal', 'The data plane did not say how large the file is.')
+    return this.#sized(filesPath(sandbox, { path: file.path }), file.signal)
+  }
+
+  /** All that a command said whose output was too much; no matter whether its sandbox is still there. */
+  async fullOutput(
+    command: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    return this.#sized(`/outputs/${command}`, signal)
   }
 
   async writeFile(
@@ -259,6 +259,18 @@ export class DataPlaneClient {
     if (operation.op !== 'file.list') return void (await ask(guestResults[operation.op]))
     const listing = await ask(guestResults['file.list'])
     return { entries: listing.entries.map(toEntry), truncated: listing.truncated }
+  }
+
+  async #sized(
+    path: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    const until = deadline(TRANSFER_MS, signal)
+    const response = await this.#http.stream({ method: 'GET', path, answerMs: GUEST_MS, signal: until, again: 'same' })
+    const size = Number(response.headers['x-size'])
+    if (Number.isSafeInteger(size)) return { size, bytes: this.#http.bytesOf(response) }
+    response.destroy()
+    throw new AirlockError('internal', 'The data plane did not say how many bytes there are.')
   }
 
   close(): void {

@@ -31,6 +31,7 @@ export function toCommand(row: StoredCommand): Command {
     cause: row.cause,
     truncated: row.truncated,
     outputBytes: row.outputBytes,
+    fullOutput: row.fullOutput,
     startedAt: toTime(row.startedAt),
     endedAt: row.endedAt === null ? null : toTime(row.endedAt),
     durationMs: row.endedAt === null ? null : row.endedAt - row.startedAt,
@@ -88,6 +89,7 @@ export function toCommandEnd(node: NodeCommand): CommandEnd {
     cause: node.cause ?? null,
     truncated: node.truncated,
     outputBytes: node.outputBytes,
+    fullOutput: node.full ?? null,
     startedAt: Math.round(node.startedAt),
     endedAt: node.endedAt === null ? null : Math.round(node.endedAt),
   }

@@ -100,7 +100,7 @@ export class Termination {
     await this.#context.failpoint('terminate.marked')
     if (!this.#endings.has(id)) this.#noteRequested(row, ending)
     this.#endings.set(id, ending)
-    ending.destroyed ??= await this.#destroy(id)
+    ending.destroyed ??= await this.#destroy(id, stopping.endReason ?? ending.reason)
     await this.#context.failpoint('terminate.destroyed')
     return this.#finish(stopping, ending)
   }
@@ -139,9 +139,9 @@ export class Termination {
     })
   }
 
-  async #destroy(id: string): Promise<NonNullable<Ending['destroyed']>> {
+  async #destroy(id: string, reason: EndReason): Promise<NonNullable<Ending['destroyed']>> {
     await this.#parts.connections.close(id)
-    const { usage } = await this.#context.dataPlane.stop(id)
+    const { usage } = await this.#context.dataPlane.stop(id, reason)
     return { usage, at: this.#context.clock.now() }
   }
 

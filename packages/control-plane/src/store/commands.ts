@@ -1,4 +1,4 @@
-import { commandState, decision, endCause, type EndCause } from '@airlock/contract'
+import { commandState, decision, endCause, type EndCause, keptOutput } from '@airlock/contract'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './json-column.ts'
 import { rawQuery } from './raw-query.ts'
@@ -19,6 +19,8 @@ const storedCommand = z.object({
   truncated: flagColumn,
   outputBytes: z.int(),
   maxOutputBytes: z.int(),
+  /** What is kept of it beyond that. */
+  fullOutput: jsonColumn(keptOutput).nullable(),
   startedAt: z.int(),
   endedAt: z.int().nullable(),
   /** Who asked for it. */
@@ -32,18 +34,27 @@ export type StoredCommand = z.infer<typeof storedCommand>
 /** How a command ended. */
 export type CommandEnd = Pick<
   StoredCommand,
-  'state' | 'exitCode' | 'signal' | 'timedOut' | 'cause' | 'truncated' | 'outputBytes' | 'startedAt' | 'endedAt'
+  | 'state'
+  | 'exitCode'
+  | 'signal'
+  | 'timedOut'
+  | 'cause'
+  | 'truncated'
+  | 'outputBytes'
+  | 'fullOutput'
+  | 'startedAt'
+  | 'endedAt'
 >
 
 const INSERT = `insert into commands
   (id, tenant, agent, sandbox, argv, cwd, actor, recorded, max_output_bytes, decision,
-   state, exit_code, signal, timed_out, cause, truncated, output_bytes, started_at, ended_at)
-  values ($1, $2, $3, (select id from sandboxes where id = $4 and state = 'active'), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+   state, exit_code, signal, timed_out, cause, truncated, output_bytes, full_output, started_at, ended_at)
+  values ($1, $2, $3, (select id from sandboxes where id = $4 and state = 'active'), $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
   on conflict (id) do nothing`
 
 const END = `update commands
   set state = $2, exit_code = $3, signal = $4, timed_out = $5, cause = $6, truncated = $7, output_bytes = $8,
-      started_at = $9, ended_at = $10
+      full_output = $9, started_at = $10, ended_at = $11
   where id = $1 and state = 'running'`
 
 /** Throws when the sandbox is not active, see `Store.isMissing`: its end takes the commands along, so none may come after it. */
@@ -117,8 +128,9 @@ export async function endCommand(db: Queries, id: string, end: CommandEnd): Prom
 
 /** In the order in which `INSERT` and `END` name them. */
 function endColumns(end: CommandEnd): readonly (string | number | null)[] {
-  const { state, exitCode, signal, timedOut, cause, truncated, outputBytes, startedAt, endedAt } = end
-  return [state, exitCode, signal, timedOut ? 1 : 0, cause, truncated ? 1 : 0, outputBytes, startedAt, endedAt]
+  const { state, exitCode, signal, timedOut, cause, truncated, outputBytes, fullOutput, startedAt, endedAt } = end
+  const kept = fullOutput && JSON.stringify(fullOutput)
+  return [state, exitCode, signal, timedOut ? 1 : 0, cause, truncated ? 1 : 0, outputBytes, kept, startedAt, endedAt]
 }
 
 /** What still ran in a sandbox that is gone has no result. */

@@ -15,6 +15,7 @@ import { metrics } from './migrations/0011-metrics.ts'
 import { causes } from './migrations/0012-causes.ts'
 import { signsOfLife } from './migrations/0013-signs-of-life.ts'
 import { diskBudgets } from './migrations/0014-disk-budgets.ts'
+import { fullOutputs } from './migrations/0015-full-outputs.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -32,6 +33,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0012-causes': causes,
   '0013-signs-of-life': signsOfLife,
   '0014-disk-budgets': diskBudgets,
+  '0015-full-outputs': fullOutputs,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

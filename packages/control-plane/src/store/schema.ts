@@ -151,6 +151,8 @@ export interface CommandTable {
   truncated: number
   outputBytes: number
   maxOutputBytes: number
+  /** What is kept of it beyond that, as JSON. */
+  fullOutput: string | null
   startedAt: number
   endedAt: number | null
   actor: string

@@ -222,8 +222,9 @@ for (const dialect of DIALECTS)
     })
 
     it('lets the first end of a command count', async () => {
-      const { exitCode, signal, timedOut, truncated, outputBytes, startedAt } = COMMAND
-      const end = { exitCode, signal, timedOut, cause: 'exit', truncated, outputBytes, startedAt, endedAt: 9 } as const
+      const { exitCode, signal, timedOut, truncated, outputBytes, fullOutput, startedAt } = COMMAND
+      const said = { truncated, outputBytes, fullOutput }
+      const end = { exitCode, signal, timedOut, cause: 'exit', ...said, startedAt, endedAt: 9 } as const
       await store.query((db) => insertSandbox(db, row('1')))
       await store.query((db) => insertCommand(db, COMMAND))
       const first = { ...end, state: 'exited', exitCode: 3 } as const
@@ -265,6 +266,7 @@ const COMMAND: StoredCommand = {
   truncated: false,
   outputBytes: 0,
   maxOutputBytes: 10,
+  fullOutput: { bytes: 20, truncated: false },
   startedAt: 1,
   endedAt: null,
   actor: 'key:x',

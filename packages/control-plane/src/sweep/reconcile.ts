@@ -180,7 +180,7 @@ export class Reconciler {
   /** What another node wrote off used more than it was billed for, as is seen now. */
   async #stopOrphan(id: string, row: StoredSandbox | undefined): Promise<void> {
     const { store, dataPlane, clock } = this.#context
-    const { usage } = await dataPlane.stop(id)
+    const { usage } = await dataPlane.stop(id, row?.endReason ?? null)
     if (row?.error?.code === NODE_LOST.code && usage)
       await store.transaction((db) => billSandbox(db, row, { at: clock.now(), cpuMs: usage.cpuMs }))
   }

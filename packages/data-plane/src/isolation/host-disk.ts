@@ -36,7 +36,11 @@ export class HostDisk {
 
   /** Fails closed: throws unless so much can be taken and the reserve is left. */
   assertRoom(bytes = 0): void {
-    if (this.freeBytes() - bytes < this.reserveBytes) throw new AirlockError('host_disk_full')
+    if (!this.hasRoom(bytes)) throw new AirlockError('host_disk_full')
+  }
+
+  hasRoom(bytes = 0): boolean {
+    return this.freeBytes() - bytes >= this.reserveBytes
   }
 
   /** The same for what commands and steps say, which is kept on the host. */

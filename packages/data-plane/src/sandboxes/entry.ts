@@ -1,4 +1,5 @@
 import { AirlockError, type Limits, type NodeSandbox, type Permit } from '@airlock/contract'
+import type { IsolationBackend } from '../isolation/backend.ts'
 import type { GuestLink } from '../session/guest-link.ts'
 
 /** What this process knows of one sandbox. */
@@ -38,6 +39,12 @@ export function lose(entry: Entry, reason: NonNullable<Entry['lostReason']>): vo
   entry.lostReason = reason
   // Whoever waits for the guest hears of it now.
   void entry.link.close(new AirlockError('guest_lost'))
+}
+
+/** Its guest is dead; its groups still know what it was denied. */
+export function bury(id: string, entry: Entry, backend: Pick<IsolationBackend, 'lostFor'>): void {
+  entry.lostFor = backend.lostFor(id, entry.permit.tier)
+  lose(entry, 'guest_lost')
 }
 
 /** Whose it is, for records. */

@@ -3,18 +3,21 @@ import type { GuestProcessLimits } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import type { Entry } from './entry.ts'
+import type { Places } from './places.ts'
+import type { Registry } from './registry.ts'
 import { readState, writeState } from './state-file.ts'
 
 export interface LimitsOptions {
   readonly backend: IsolationBackend
   readonly log: Log
   readonly failpoint: Failpoint
-  readonly stateDirOf: (id: string) => string
+  readonly registry: Registry
+  readonly places: Places
 }
 
 /**
- * Changes what a living sandbox is held to. Called in the turn of that sandbox. What it is about to become is on disk before the
- * kernel hears of it: whatever breaks off in between, we say that it is what the control plane did not write down, and it asks again.
+ * Changes what a living sandbox is held to. What it is about to become is on disk before the kernel hears of it: whatever
+ * breaks off in between, we say that it is what the control plane did not write down, and it asks again.
  */
 export class LimitChanges {
   readonly #options: LimitsOptions
@@ -23,7 +26,19 @@ export class LimitChanges {
     this.#options = options
   }
 
-  async change(id: string, entry: Entry, to: Limits): Promise<Limits> {
+  /** The kernel holds it to what this answers. All or nothing; also while it is paused. */
+  async change(id: string, to: Limits): Promise<Limits> {
+    const { registry } = this.#options
+    return registry.turns.run(id, async () => this.#change(id, registry.living(id), to))
+  }
+
+  /** After a start of ours: a disk that was being made larger is, and we say so. */
+  async adopt(id: string, entry: Entry): Promise<void> {
+    const held = await this.#options.backend.settleLimits(id, entry.limits)
+    if (held.diskBytes !== entry.limits.diskBytes) await this.#save(id, entry, held)
+  }
+
+  async #change(id: string, entry: Entry, to: Limits): Promise<Limits> {
     const { backend, failpoint } = this.#options
     const from = entry.limits
     if (entry.isOld && to.openFiles !== from.openFiles)
@@ -41,14 +56,8 @@ export class LimitChanges {
     }
   }
 
-  /** After a start of ours: a disk that was being made larger is, and we say so. */
-  async adopt(id: string, entry: Entry): Promise<void> {
-    const held = await this.#options.backend.settleLimits(id, entry.limits)
-    if (held.diskBytes !== entry.limits.diskBytes) await this.#save(id, entry, held)
-  }
-
   async #save(id: string, entry: Entry, limits: Limits): Promise<void> {
-    const dir = this.#options.stateDirOf(id)
+    const dir = this.#options.places.stateDirOf(id)
     const state = await readState(dir)
     if (!state) throw new AirlockError('guest_lost', 'The state of the sandbox cannot be read.')
     await writeState(dir, { ...state, limits })

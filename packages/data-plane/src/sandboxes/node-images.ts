@@ -7,17 +7,17 @@ import {
 } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import type { Images } from '../isolation/images.ts'
-import type { Sandboxes } from './sandboxes.ts'
+import type { Registry } from './registry.ts'
 
 /** The images of this node, for the control plane. */
 export class NodeImageDesk {
   readonly #images: Images
-  readonly #sandboxes: Sandboxes
+  readonly #registry: Registry
   readonly #log: Log
 
-  constructor(options: { readonly images: Images; readonly sandboxes: Sandboxes; readonly log: Log }) {
+  constructor(options: { readonly images: Images; readonly registry: Registry; readonly log: Log }) {
     this.#images = options.images
-    this.#sandboxes = options.sandboxes
+    this.#registry = options.registry
     this.#log = options.log
   }
 
@@ -41,7 +41,7 @@ export class NodeImageDesk {
   }
 
   async prune(references: ImageReferences): Promise<readonly string[]> {
-    const removed = await this.#images.prune(references, this.#sandboxes.imagesInUse())
+    const removed = await this.#images.prune(references, this.#registry.imagesInUse())
     if (removed.length > 0) this.#log.info('removed images that nobody refers to', { images: removed })
     return removed
   }

@@ -2,6 +2,8 @@ import { AirlockError, type Failpoint } from '@airlock/contract'
 import type { Clock, Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import type { Entry } from './entry.ts'
+import type { Places } from './places.ts'
+import type { Registry } from './registry.ts'
 import { readState, writeState } from './state-file.ts'
 
 export interface PausesOptions {
@@ -9,10 +11,11 @@ export interface PausesOptions {
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
-  readonly stateDirOf: (id: string) => string
+  readonly registry: Registry
+  readonly places: Places
 }
 
-/** Stops the processes of a sandbox where they stand, and lets them go on. Called in the turn of that sandbox. */
+/** Stops the processes of a sandbox where they stand, and lets them go on. */
 export class Pauses {
   readonly #options: PausesOptions
 
@@ -20,7 +23,19 @@ export class Pauses {
     this.#options = options
   }
 
-  async pause(id: string, entry: Entry): Promise<void> {
+  /** They stand still when this resolves, and their deadlines with them. Idempotent; outlives this process. */
+  async pause(id: string): Promise<void> {
+    const { registry } = this.#options
+    await registry.turns.run(id, async () => this.#pause(id, registry.living(id)))
+  }
+
+  /** Idempotent. The guest hears how long it slept before it wakes. */
+  async resume(id: string): Promise<void> {
+    const { registry } = this.#options
+    await registry.turns.run(id, async () => this.#resume(id, registry.living(id)))
+  }
+
+  async #pause(id: string, entry: Entry): Promise<void> {
     const { backend, clock, failpoint } = this.#options
     if (!backend.capabilities.pause) throw new AirlockError('isolation_unavailable', 'This node cannot pause.')
     if (entry.state === 'paused') return
@@ -38,7 +53,7 @@ export class Pauses {
     await this.#save(id, entry)
   }
 
-  async resume(id: string, entry: Entry): Promise<void> {
+  async #resume(id: string, entry: Entry): Promise<void> {
     const { backend, clock } = this.#options
     if (entry.state === 'running') return
     const pausedMs = Math.max(0, clock.now() - (entry.pausedAt ?? clock.now()))
@@ -52,10 +67,11 @@ export class Pauses {
 
   /** What our disk cannot take is not worth waking it for: the control plane knows, and says it again after a restart. */
   async #save(id: string, { pausedAt, sleptMs }: Entry): Promise<void> {
-    const { log, stateDirOf } = this.#options
+    const { log, places } = this.#options
+    const dir = places.stateDirOf(id)
     try {
-      const state = await readState(stateDirOf(id))
-      if (state) await writeState(stateDirOf(id), { ...state, pausedAt, sleptMs })
+      const state = await readState(dir)
+      if (state) await writeState(dir, { ...state, pausedAt, sleptMs })
     } catch (error) {
       log.error('whether a sandbox is paused was not saved', { sandbox: id, error })
     }

@@ -24,11 +24,12 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
       if (id !== SANDBOX) throw new AirlockError('sandbox_not_found')
       return guest.link
     }
-    const sandboxes = {
-      link,
-      run: async (id: string, spec: Parameters<typeof guest.link.run>[0]) => link(id).run(spec),
-      step: async (id: string, ...[session, spec]: Parameters<typeof guest.link.step>) => link(id).step(session, spec),
+    const runs = {
+      run: async (id: string, spec: Parameters<typeof guest.link.commands.run>[0]) => link(id).commands.run(spec),
+      step: async (id: string, ...[session, spec]: Parameters<typeof guest.link.sessions.step>) =>
+        link(id).sessions.step(session, spec),
     }
+    const sandboxes = { runs, registry: { link } }
     const log = createLog({ process: 'test', level: 'silent', write: () => {} })
     server = createServer((socket) => serveFollowed(socket, { sandboxes, log })).listen(join(dir, 'follow.sock'))
     await once(server, 'listening')
@@ -99,7 +100,7 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
     socket.write(encodeMessage(call))
     await once(socket, 'data')
     socket.destroy()
-    expect(await guest.link.wait(call.command.id)).toMatchObject({ state: 'exited', exitCode: 4 })
+    expect(await guest.link.commands.wait(call.command.id)).toMatchObject({ state: 'exited', exitCode: 4 })
   })
 
   it('breaks when a call comes before the end of another', async () => {
@@ -107,14 +108,14 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
     const closed = once(socket, 'close')
     const first = shell('sleep 0.3')
     socket.write(encodeMessage(first))
-    await waitFor(() => guest.link.list().find(({ id }) => id === first.command.id), {
+    await waitFor(() => guest.link.commands.list().find(({ id }) => id === first.command.id), {
       signal: AbortSignal.timeout(10_000),
       everyMs: 10,
     })
     socket.write(encodeMessage(shell('true')))
     socket.resume()
     await closed
-    expect(await guest.link.wait(first.command.id)).toMatchObject({ exitCode: 0 })
+    expect(await guest.link.commands.wait(first.command.id)).toMatchObject({ exitCode: 0 })
   })
 })
 

@@ -3,13 +3,14 @@ import type { Duplex } from 'node:stream'
 import { AirlockError, describeIssues, type FollowAnswer, followedCall, toAirlockError } from '@airlock/contract'
 import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
-import type { Sandboxes } from '../sandboxes/sandboxes.ts'
+import type { Registry } from '../sandboxes/registry.ts'
+import type { Runs } from '../sandboxes/runs.ts'
 
 /** That it was taken is told after this time at the latest; what is short is said in one piece with it. */
 const TAKEN_MS = 3
 
 interface Parts {
-  readonly sandboxes: Pick<Sandboxes, 'run' | 'step' | 'link'>
+  readonly sandboxes: { readonly runs: Pick<Runs, 'run' | 'step'>; readonly registry: Pick<Registry, 'link'> }
   readonly log: Log
 }
 
@@ -40,21 +41,21 @@ async function answer(frame: Frame, to: Answer, parts: Parts): Promise<void> {
   try {
     const { link, id } = await start(frame, parts)
     to.takeSoon()
-    for await (const chunk of link.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
+    for await (const chunk of link.commands.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
   } catch (error) {
     to.fail(error, parts.log)
   }
 }
 
-async function start(frame: Frame, { sandboxes }: Parts) {
+async function start(frame: Frame, { sandboxes: { runs, registry } }: Parts) {
   const parsed = followedCall.safeParse(frame.kind === 'message' ? frame.json : undefined)
   if (!parsed.success) throw new AirlockError('invalid_request', describeIssues(parsed.error))
   const call = parsed.data
   const { id } =
     call.kind === 'step'
-      ? await sandboxes.step(call.sandbox, call.session, call.step)
-      : await sandboxes.run(call.sandbox, call.command)
-  return { link: sandboxes.link(call.sandbox), id }
+      ? await runs.step(call.sandbox, call.session, call.step)
+      : await runs.run(call.sandbox, call.command)
+  return { link: registry.link(call.sandbox), id }
 }
 
 /** What one call is told. */

@@ -1,6 +1,8 @@
 import {
   AirlockError,
   type DataPlaneHealth,
+  endReason,
+  type EndReason,
   fileOperation,
   freezeRequest,
   limits,
@@ -21,61 +23,23 @@ export type Health = Omit<DataPlaneHealth, 'disk'>
 
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
-  const link = (call: Call) => sandboxes.link(param(call, 'id'))
-  const said = (call: Call) => sandboxes.said(param(call, 'id'))
-  const done: Answer = { json: {} }
   return new Map<string, Handler>([
     ...hostRoutes(sandboxes, health),
     ...doorRoutes(sandboxes),
-    ['GET /metrics', async () => ({ json: await sandboxes.metrics() })],
-    ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.list() } })],
+    ['GET /metrics', async () => ({ json: await sandboxes.sampling.metrics() })],
+    ['GET /sandboxes', async () => ({ json: { sandboxes: sandboxes.registry.list() } })],
     [
       'POST /sandboxes',
-      async (call) => ({ json: await sandboxes.start((await readJson(call, startSandboxRequest)).permit) }),
-    ],
-    ['DELETE /sandboxes/:id', async (call) => ({ json: await sandboxes.stop(param(call, 'id')) })],
-    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).list() } })],
-    [
-      'POST /sandboxes/:id/commands',
-      async (call) => ({ json: await sandboxes.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
-    ],
-    ['GET /sandboxes/:id/commands/:command', async (call) => ({ json: said(call).get(param(call, 'command')) })],
-    [
-      'GET /sandboxes/:id/commands/:command/wait',
-      async (call) => ({ json: await said(call).wait(param(call, 'command'), call.signal) }),
+      async (call) => ({ json: await sandboxes.starts.start((await readJson(call, startSandboxRequest)).permit) }),
     ],
     [
-      'GET /sandboxes/:id/commands/:command/output',
-      async (call) => ({ bytes: said(call).output(param(call, 'command'), outputAsked(call)) }),
-    ],
-    [
-      'POST /sandboxes/:id/commands/:command/signal',
-      async (call) => {
-        await link(call).signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)
-        return done
-      },
-    ],
-    [
-      'POST /sandboxes/:id/commands/:command/stdin',
-      async (call) => {
-        await link(call).writeStdin(param(call, 'command'), bytesOf(call), call.query.get('end') === 'true')
-        return done
-      },
+      'DELETE /sandboxes/:id',
+      async (call) => ({ json: await sandboxes.stops.stop(param(call, 'id'), reasonOf(call)) }),
     ],
     ...pauseRoutes(sandboxes),
+    ...commandRoutes(sandboxes),
     ...sessionRoutes(sandboxes),
-    ['GET /sandboxes/:id/files', async (call) => link(call).readFile(queried(call, 'path'), call.signal)],
-    [
-      'PUT /sandboxes/:id/files',
-      async (call) => {
-        const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
-        return { json: { bytes: await link(call).writeFile(queried(call, 'path'), mode, bytesOf(call), call.signal) } }
-      },
-    ],
-    [
-      'POST /sandboxes/:id/files',
-      async (call) => ({ json: await link(call).file(await readJson(call, fileOperation)) }),
-    ],
+    ...fileRoutes(sandboxes),
   ])
 }
 
@@ -84,7 +48,7 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'PUT /sandboxes/:id/token',
       async (call) => {
-        await sandboxes.link(param(call, 'id')).giveToken(await readJson(call, nodeToken))
+        await sandboxes.registry.link(param(call, 'id')).giveToken(await readJson(call, nodeToken))
         return { json: {} }
       },
     ],
@@ -93,10 +57,10 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
 
 function hostRoutes(sandboxes: Sandboxes, health: Health): readonly [string, Handler][] {
   return [
-    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.readDisk() } })],
+    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.sampling.readDisk() } })],
     [
       'POST /paths/look',
-      async (call) => ({ json: await sandboxes.lookAtPath(await readJson(call, lookAtPathRequest)) }),
+      async (call) => ({ json: await sandboxes.hostPaths.look(await readJson(call, lookAtPathRequest)) }),
     ],
   ]
 }
@@ -106,57 +70,132 @@ function pauseRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'POST /sandboxes/:id/pause',
       async (call) => {
-        await sandboxes.pause(param(call, 'id'))
+        await sandboxes.pauses.pause(param(call, 'id'))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/resume',
       async (call) => {
-        await sandboxes.resume(param(call, 'id'))
+        await sandboxes.pauses.resume(param(call, 'id'))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/limits',
-      async (call) => ({ json: await sandboxes.changeLimits(param(call, 'id'), await readJson(call, limits)) }),
+      async (call) => ({ json: await sandboxes.limits.change(param(call, 'id'), await readJson(call, limits)) }),
     ],
-    ['POST /freeze', async (call) => ({ json: await sandboxes.freeze(await readJson(call, freezeRequest)) })],
+    ['POST /freeze', async (call) => ({ json: await sandboxes.freezes.freeze(await readJson(call, freezeRequest)) })],
+  ]
+}
+
+function commandRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
+  const said = (call: Call) => sandboxes.registry.said(param(call, 'id'))
+  return [
+    ['GET /sandboxes/:id/commands', async (call) => ({ json: { commands: said(call).commands.list() } })],
+    [
+      'POST /sandboxes/:id/commands',
+      async (call) => ({ json: await sandboxes.runs.run(param(call, 'id'), await readJson(call, nodeCommandSpec)) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command',
+      async (call) => ({ json: said(call).commands.get(param(call, 'command')) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command/wait',
+      async (call) => ({ json: await said(call).commands.wait(param(call, 'command'), call.signal) }),
+    ],
+    [
+      'GET /sandboxes/:id/commands/:command/output',
+      async (call) => ({ bytes: said(call).commands.output(param(call, 'command'), outputAsked(call)) }),
+    ],
+    [
+      'GET /outputs/:command',
+      async (call) => {
+        const kept = await sandboxes.vault.read(param(call, 'command'), call.signal)
+        if (!kept) throw new AirlockError('output_not_kept')
+        return kept
+      },
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/signal',
+      async (call) => {
+        await link(call).commands.signal(param(call, 'command'), (await readJson(call, signalRequest)).signal)
+        return { json: {} }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/commands/:command/stdin',
+      async (call) => {
+        await link(call).commands.writeStdin(param(call, 'command'), bytesOf(call), call.query.get('end') === 'true')
+        return { json: {} }
+      },
+    ],
   ]
 }
 
 function sessionRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
-  const link = (call: Call) => sandboxes.link(param(call, 'id'))
+  const link = (call: Call) => sandboxes.registry.link(param(call, 'id'))
   const session = (call: Call) => param(call, 'session')
   return [
     [
       'POST /sandboxes/:id/sessions',
-      async (call) => ({ json: await sandboxes.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)) }),
+      async (call) => ({
+        json: await sandboxes.runs.openSession(param(call, 'id'), await readJson(call, nodeSessionSpec)),
+      }),
     ],
-    ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).listSessions() } })],
+    ['GET /sandboxes/:id/sessions', async (call) => ({ json: { sessions: await link(call).sessions.list() } })],
     [
       'POST /sandboxes/:id/sessions/:session/interrupt',
       async (call) => {
-        await link(call).interruptSession(session(call))
+        await link(call).sessions.interrupt(session(call))
         return { json: {} }
       },
     ],
     [
       'POST /sandboxes/:id/sessions/:session/restart',
-      async (call) => ({ json: await link(call).restartSession(session(call)) }),
+      async (call) => ({ json: await link(call).sessions.restart(session(call)) }),
     ],
     [
       'DELETE /sandboxes/:id/sessions/:session',
       async (call) => {
-        await link(call).closeSession(session(call))
+        await link(call).sessions.close(session(call))
         return { json: {} }
       },
+    ],
+  ]
+}
+
+function fileRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
+  const files = (call: Call) => sandboxes.registry.link(param(call, 'id')).files
+  return [
+    ['GET /sandboxes/:id/files', async (call) => files(call).read(queried(call, 'path'), call.signal)],
+    [
+      'PUT /sandboxes/:id/files',
+      async (call) => {
+        const mode = call.query.get('mode') === 'append' ? 'append' : 'truncate'
+        return {
+          json: { bytes: await files(call).write(queried(call, 'path'), mode, bytesOf(call), call.signal) },
+        }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/files',
+      async (call) => ({ json: await files(call).operate(await readJson(call, fileOperation)) }),
     ],
   ]
 }
 
 function param(call: Call, name: string): string {
   return call.params[name] ?? ''
+}
+
+function reasonOf(call: Call): EndReason | null {
+  const given = call.query.get('reason')
+  const reason = endReason.safeParse(given)
+  if (given !== null && !reason.success) throw new AirlockError('invalid_request', 'There is no such reason.')
+  return reason.data ?? null
 }
 
 function queried(call: Call, name: string): string {

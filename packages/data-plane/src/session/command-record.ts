@@ -1,6 +1,7 @@
 import {
   type AirlockError,
   type EndCause,
+  type KeptOutput,
   type NodeCommand,
   type NodeCommandSpec,
   type ResourceUsage,
@@ -8,10 +9,17 @@ import {
 import { CHUNK_BYTES, FrameError, type GuestCommandEnd, STREAM } from '@airlock/contract/guest'
 import { KeyedLock } from '@airlock/std'
 import type { Strain } from './end-cause.ts'
+import type { FullOutputs } from './full-output.ts'
 import type { DataFrame } from './guest-connection.ts'
 import { Notice } from './notice.ts'
 import type { SendWindow } from './send-window.ts'
 import { type CommandMeta, type GroupUsage, HELD_BYTES, type Output, type Spool, type SpooledCommand } from './spool.ts'
+
+interface RecordParts {
+  readonly stdin: SendWindow
+  /** Where all of its output is kept when it is too much; a step has none. */
+  readonly full: FullOutputs | undefined
+}
 
 /** What the host knows of one command or step. It believes the guest about exit and output, within the bounds of the caller. */
 export class CommandRecord {
@@ -29,13 +37,17 @@ export class CommandRecord {
   #received: number
   #staged: Output[] = []
   #stagedBytes = 0
+  /** Beyond the caller's cap. */
+  #over: Buffer[] = []
   #owesAck = false
   #failure: AirlockError | undefined
+  readonly #full: FullOutputs | undefined
 
-  constructor(spooled: SpooledCommand, stdin: SendWindow) {
+  constructor(spooled: SpooledCommand, { stdin, full }: RecordParts) {
     this.#meta = spooled.meta
     this.#stored = spooled.outputBytes
-    this.#received = spooled.outputBytes
+    this.#received = spooled.receivedBytes
+    this.#full = full
     this.#fileBytes = spooled.fileBytes
     this.stdin = stdin
   }
@@ -96,22 +108,30 @@ export class CommandRecord {
     return this.#fileBytes
   }
 
+  /** It said more than its caller wants, and all of it is not kept yet. */
+  get isOver(): boolean {
+    return (this.#full?.sizeOf(this.id) ?? 0) > 0
+  }
+
   /** When somebody outside must look why it has not ended. */
   get deadlineMs(): number {
     return this.#meta.command.startedAt + this.#meta.timeoutMs
   }
 
-  /** Takes output; bytes that came before are skipped, bytes beyond the caller's cap are dropped. */
+  /** Takes output; bytes that came before are skipped, bytes beyond the caller's cap are only in the full output. */
   stage(frame: DataFrame): void {
     if (!this.#mayUse(frame.stream)) throw new FrameError('output of no stream')
-    if (frame.offset > this.#received) throw new FrameError('output with a gap')
+    if (frame.offset > this.#received) this.#skipTo(frame.offset)
     const fresh = frame.bytes.subarray(this.#received - frame.offset)
     if (fresh.length === 0 || this.#meta.complete) return
     this.#received += fresh.length
     this.#owesAck = true
-    const room = this.#meta.maxOutputBytes - this.#stored - this.#stagedBytes
-    if (fresh.length > room) this.#truncate()
-    this.#keep(frame.stream, fresh.subarray(0, Math.max(0, room)))
+    const kept = fresh.subarray(0, Math.max(0, this.#room))
+    if (kept.length < fresh.length) {
+      this.#truncate()
+      this.#over.push(fresh.subarray(kept.length))
+    }
+    this.#keep(frame.stream, kept)
   }
 
   /** Keeps what was staged. Returns the offset to acknowledge, if any: what is little is left with the guest, too. */
@@ -122,13 +142,15 @@ export class CommandRecord {
     this.#owesAck = false
     this.#staged = []
     this.#stagedBytes = 0
-    if (spool.heldOf(this.id) && this.#received <= HELD_BYTES) {
+    const over = this.#over.splice(0)
+    if (over.length === 0 && spool.heldOf(this.id) && this.#received <= HELD_BYTES) {
       this.#fileBytes += spool.hold(this.id, staged)
       this.#stored += stagedBytes
       this.changed.notify()
       return undefined
     }
     if (staged.length > 0 || spool.heldOf(this.id)) await this.#append(spool, staged, stagedBytes)
+    if (over.length > 0) await this.#overflow(spool, over)
     this.changed.notify()
     return this.#received
   }
@@ -158,17 +180,18 @@ export class CommandRecord {
     this.#update({ state: 'exited', exitCode, signal, timedOut, cause, endedAt, ...ofStep })
   }
 
-  closed(truncated: boolean): void {
+  /** `full` is what is kept of an output that was too much. */
+  closed(truncated: boolean, full: KeptOutput | null): void {
     this.#meta = { ...this.#meta, stdin: 'none', complete: true }
     if (truncated) this.#truncate()
-    this.changed.notify()
+    this.#update(full ? { full } : {})
   }
 
   /** Nobody can say what became of it, unless it is because its guest did not end it in time. */
-  lost(endedAt: number, how: 'unknown' | 'overdue' = 'unknown'): void {
+  lost(endedAt: number, how: 'overdue' | { readonly full: KeptOutput | null }): void {
     const why = how === 'overdue' ? ({ cause: 'timeout', timedOut: true } as const) : {}
     if (this.isRunning) this.#update({ state: 'lost', endedAt, ...why })
-    this.closed(false)
+    this.closed(false, how === 'overdue' ? null : how.full)
   }
 
   /** Nothing will come any more: whoever waits is told so. */
@@ -183,6 +206,32 @@ export class CommandRecord {
     if (this.#failure) throw this.#failure
     await this.changed.wait(signal)
     if (this.#failure && !this.isComplete) throw this.#failure
+  }
+
+  get #room(): number {
+    return this.#meta.maxOutputBytes - this.#stored - this.#stagedBytes
+  }
+
+  /** Beyond the cap a gap costs no more than the full output: our disk was full, and we died before the guest was told. */
+  #skipTo(offset: number): void {
+    if (!this.#full || this.#room > 0) throw new FrameError('output with a gap')
+    this.#full.cut(this.id)
+    this.#received = offset
+  }
+
+  /** The full output begins with what the spool has. */
+  async #overflow(spool: Spool, over: readonly Buffer[]): Promise<void> {
+    const full = this.#full
+    if (!full || this.#meta.maxOutputBytes === 0) return
+    if (full.sizeOf(this.id) === 0 && this.#stored > 0) {
+      const reader = spool.reader(this.id)
+      try {
+        for await (const { bytes } of reader.entries(this.#fileBytes)) await full.append(this.id, [bytes])
+      } finally {
+        reader.close()
+      }
+    }
+    await full.append(this.id, over)
   }
 
   #mayUse(stream: number): boolean {
@@ -208,6 +257,7 @@ export class CommandRecord {
       this.#stored += stagedBytes
     } catch {
       this.#truncate()
+      this.#full?.cut(this.id)
       this.#meta = { ...this.#meta, maxOutputBytes: this.#stored }
       // Best effort: readers and the next load stop at the last whole entry anyway.
       await spool.cut(this.id, this.#fileBytes).catch(() => undefined)

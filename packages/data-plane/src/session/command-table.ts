@@ -3,6 +3,7 @@ import {
   BOUNDS,
   type EndCause,
   type Failpoint,
+  type KeptOutput,
   type NodeCommandSpec,
   type ResourceUsage,
 } from '@airlock/contract'
@@ -10,9 +11,11 @@ import { FrameError, type GuestCommandEnd, type GuestCommandState } from '@airlo
 import type { Clock, Log } from '@airlock/std'
 import { CommandRecord } from './command-record.ts'
 import { causeOf, endedWell, type Strain } from './end-cause.ts'
+import { FULL_OUTPUT_BYTES, FullOutputs } from './full-output.ts'
 import type { ChannelMessage, DataFrame } from './guest-connection.ts'
 import { SendWindow } from './send-window.ts'
 import { type GroupUsage, Spool, type SpooledCommand } from './spool.ts'
+import type { VaultShare } from '../vault/vault.ts'
 
 /** How much longer than its own deadline a command may live before somebody outside ends it. */
 const OVERDUE_MS = 5000
@@ -34,6 +37,8 @@ export interface OutputBounds {
 
 export interface CommandTableOptions {
   readonly spoolDir: string
+  /** Where outputs are kept whole that were too much. */
+  readonly vault: VaultShare
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
@@ -57,6 +62,7 @@ export interface CommandTableOptions {
 export class CommandTable {
   readonly spool: Spool
   readonly #options: CommandTableOptions
+  readonly #full: FullOutputs
   readonly #bounds: OutputBounds
   readonly #records = new Map<string, CommandRecord>()
   readonly #byChannel = new Map<number, CommandRecord>()
@@ -75,11 +81,13 @@ export class CommandTable {
     this.#options = options
     this.#bounds = options.outputBounds ?? BOUNDS
     this.spool = new Spool(options.spoolDir, options.log)
+    this.#full = new FullOutputs(options.spoolDir, options.vault)
   }
 
   async load(): Promise<void> {
     for (const spooled of byAge(await this.spool.load())) {
-      const record = new CommandRecord(spooled, this.#windowOf(spooled.meta.channel, 'unknown'))
+      const receivedBytes = await this.#receivedOf(spooled)
+      const record = this.#recordOf({ ...spooled, receivedBytes }, 'unknown')
       this.#lastChannel = Math.max(this.#lastChannel, record.channel)
       this.#add(record)
     }
@@ -129,6 +137,19 @@ export class CommandTable {
     this.#starting.delete(record)
   }
 
+  /** How much the guest is to say of a command: more than its caller wants, for the full output, unless that is nothing. */
+  guestCap(maxOutputBytes: number): number {
+    return maxOutputBytes === 0 ? 0 : Math.max(maxOutputBytes, FULL_OUTPUT_BYTES)
+  }
+
+  /** The sandbox ends: of what has not ended, what was said beyond its cap is kept. */
+  async keepOutputs(signal: AbortSignal): Promise<void> {
+    for (const record of this.records) {
+      signal.throwIfAborted()
+      if (record.isOver) await this.#keepFull(record, 'unknown')
+    }
+  }
+
   /** As if it had never been asked for. */
   async drop(record: CommandRecord): Promise<void> {
     this.#starting.delete(record)
@@ -137,6 +158,7 @@ export class CommandTable {
     this.#byChannel.delete(record.channel)
     this.#clearOverdue(record.id)
     this.spool.remove(record.id)
+    await this.#full.drop(record.id)
     if (record.session !== undefined && !record.isComplete) await this.#nextTurn(record.session)
   }
 
@@ -146,7 +168,7 @@ export class CommandTable {
     for (const record of this.records) {
       const isLost = !record.isComplete && !this.#starting.has(record) && !known.has(`${record.id} ${record.channel}`)
       if (!isLost) continue
-      record.lost(this.#options.clock.now())
+      record.lost(this.#options.clock.now(), { full: await this.#keepFull(record, 'unknown') })
       await this.#finish(record)
     }
     for (const record of this.#unended) await record.settle(this.spool)
@@ -227,7 +249,9 @@ export class CommandTable {
   async #closed(record: CommandRecord, message: Extract<ChannelMessage, { type: 'closed' }>): Promise<void> {
     if (record.isRunning) throw new FrameError('closed before exited')
     if (!record.isComplete) {
-      record.closed(message.truncated)
+      const isCut = message.truncated || message.produced > record.command.outputBytes
+      const full = isCut ? await this.#keepFull(record, message.truncated ? 'unknown' : message.produced) : null
+      record.closed(isCut, full)
       await this.#finish(record)
       if (record.session === undefined) await this.#options.failpoint('command.exited')
       else await this.#options.failpoint('step.exited')
@@ -360,7 +384,32 @@ export class CommandTable {
     const { cpuSeconds } = spec.limits ?? {}
     const ofSession = { ...own, ...(cpuSeconds === undefined ? {} : { cpuSeconds }) }
     const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }
-    return new CommandRecord({ meta, outputBytes: 0, fileBytes: 0 }, this.#windowOf(channel, 'fresh'))
+    return this.#recordOf({ meta, outputBytes: 0, fileBytes: 0, receivedBytes: 0 }, 'fresh')
+  }
+
+  #recordOf(spooled: SpooledCommand, start: 'fresh' | 'unknown'): CommandRecord {
+    const { channel, session } = spooled.meta
+    const full = session === undefined ? this.#full : undefined
+    return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full })
+  }
+
+  /** A full output that is not even what the spool has was not acknowledged, and begins anew. */
+  async #receivedOf({ meta, outputBytes }: Pick<SpooledCommand, 'meta' | 'outputBytes'>): Promise<number> {
+    const bytes = this.#full.sizeOf(meta.command.id)
+    if (bytes > outputBytes && !meta.complete) return bytes
+    await this.#full.drop(meta.command.id)
+    return outputBytes
+  }
+
+  /** What cannot be kept is lost with its sandbox; the end of the command is true all the same. */
+  async #keepFull({ id, session }: CommandRecord, produced: number | 'unknown'): Promise<KeptOutput | null> {
+    if (session !== undefined) return null
+    try {
+      return await this.#full.keep(id, produced)
+    } catch (error) {
+      this.#options.log.error('the full output of a command was not kept', { command: id, error })
+      return null
+    }
   }
 
   #windowOf(channel: number, start: 'fresh' | 'unknown'): SendWindow {
@@ -407,8 +456,8 @@ interface Ended {
 }
 
 /** In the order of channels, which is that of their beginnings; what has ended in that of their ends. */
-function byAge(spooled: readonly SpooledCommand[]): readonly SpooledCommand[] {
-  const ageOf = ({ meta }: SpooledCommand) => (meta.complete ? (meta.command.endedAt ?? 0) : Infinity)
+function byAge<S extends Pick<SpooledCommand, 'meta'>>(spooled: readonly S[]): readonly S[] {
+  const ageOf = ({ meta }: S) => (meta.complete ? (meta.command.endedAt ?? 0) : Infinity)
   return spooled.toSorted((a, b) => {
     const [first, second] = [ageOf(a), ageOf(b)]
     return first === second ? a.meta.channel - b.meta.channel : first - second

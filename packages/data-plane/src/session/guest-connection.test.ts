@@ -8,7 +8,9 @@ import { encodeData, encodeMessage, FrameDecoder, MAX_FRAME_BYTES } from '@airlo
 import { createLog, newId, systemClock, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GuestLink } from './guest-link.ts'
+import { openVault } from './testing/open-vault.ts'
 import { collect } from './testing/real-guest.ts'
+import { UnixListener } from './unix-listener.ts'
 
 /** Speaks to a link as a guest that lies would. */
 describe('a link to a hostile guest', () => {
@@ -21,8 +23,9 @@ describe('a link to a hostile guest', () => {
     const log = createLog({ process: 'test', level: 'warn', write: (line) => void lines.push(line) })
     link = new GuestLink({
       sandbox: 'sbx_test',
-      controlDir: join(root, 'control'),
+      listener: new UnixListener(join(root, 'control')),
       spoolDir: join(root, 'spool'),
+      vault: (await openVault(join(root, 'vault'))).of('acme'),
       clock: systemClock,
       log,
       failpoint: async () => {},
@@ -64,7 +67,7 @@ describe('a link to a hostile guest', () => {
   const accept = async (socket: Socket, maxOutputBytes?: number): Promise<string> => {
     const { id } = spec()
     answerNext(socket, { startedMs: 1 })
-    await link.run({ ...spec(maxOutputBytes), id })
+    await link.commands.run({ ...spec(maxOutputBytes), id })
     return id
   }
 
@@ -115,7 +118,7 @@ describe('a link to a hostile guest', () => {
     await closed
     await link.waitForGuest(AbortSignal.timeout(5000))
     answerNext(second, {})
-    expect(await link.file({ op: 'file.mkdir', path: '/x', parents: true })).toEqual({})
+    expect(await link.files.operate({ op: 'file.mkdir', path: '/x', parents: true })).toEqual({})
   })
 
   it('cuts output at the cap of the caller, whatever the guest sends or says', async () => {
@@ -126,7 +129,7 @@ describe('a link to a hostile guest', () => {
     const end = { exitCode: 0, signal: null, timedOut: false, durationMs: 1 }
     socket.write(encodeMessage({ type: 'exited', channel: 1, end }))
     socket.write(encodeMessage({ type: 'closed', channel: 1, produced: 1, truncated: false }))
-    const { stdout, command } = await collect(link.output(id, { from: 0 }))
+    const { stdout, command } = await collect(link.commands.output(id, { from: 0 }))
     expect([String(stdout), command.truncated, command.outputBytes]).toEqual(['abcabcabca', true, 10])
     const sizes = (await readdir(join(root, 'spool'))).map((name) => statSync(join(root, 'spool', name)).size)
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(2000)
@@ -146,17 +149,17 @@ describe('a link to a hostile guest', () => {
   it('refuses an impossible answer, and the question is not left waiting', async () => {
     const socket = await attach()
     answerNext(socket, { size: -1 })
-    await expect(link.file({ op: 'file.stat', path: '/' })).rejects.toMatchObject({ code: 'internal' })
+    await expect(link.files.operate({ op: 'file.stat', path: '/' })).rejects.toMatchObject({ code: 'internal' })
   })
 
   it('takes no more of a file than it was told to expect, nor beyond the window', async () => {
     const socket = await attach()
     answerNext(socket, { size: 3 })
-    const { bytes } = await link.readFile('/x')
+    const { bytes } = await link.files.read('/x')
     socket.write(encodeData({ channel: 1, stream: 0, offset: 0, bytes: Buffer.from('abcdef') }))
     await expect(Array.fromAsync(bytes)).rejects.toMatchObject({ code: 'internal' })
     answerNext(socket, { size: 10 * MAX_FRAME_BYTES })
-    const flood = await link.readFile('/x')
+    const flood = await link.files.read('/x')
     const closed = once(socket, 'close')
     const chunk = Buffer.alloc(MAX_FRAME_BYTES - 100)
     socket.write(encodeData({ channel: 2, stream: 0, offset: 0, bytes: chunk }))
@@ -168,7 +171,7 @@ describe('a link to a hostile guest', () => {
     const socket = await attach()
     const asked = spec()
     const onDisk = nextRequest(socket).then(() => readFile(join(root, 'spool', 'journal.ndjson'), 'utf8'))
-    const run = link.run(asked).catch((error: unknown) => error)
+    const run = link.commands.run(asked).catch((error: unknown) => error)
     expect(JSON.parse(await onDisk)).toMatchObject({
       meta: { channel: 1, command: { id: asked.id, state: 'running' } },
     })

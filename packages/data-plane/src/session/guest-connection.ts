@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { AirlockError, guestMessage, guestResults } from '@airlock/contract'
 import {
   encodeData,
@@ -43,13 +43,13 @@ const PENDING_LIMIT = 256
  * fit ends the connection. Frames are handled strictly in turn, so a guest that floods us only fills its own socket.
  */
 export class GuestConnection {
-  readonly #socket: Socket
+  readonly #socket: Duplex
   readonly #events: ConnectionEvents
   readonly #pending = new Map<number, Pending>()
   #nextId = 1
   #isGreeted = false
 
-  constructor(socket: Socket, events: ConnectionEvents) {
+  constructor(socket: Duplex, events: ConnectionEvents) {
     this.#socket = socket
     this.#events = events
     socket.on('error', () => {

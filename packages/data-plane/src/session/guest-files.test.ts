@@ -15,11 +15,11 @@ const isRoot = process.getuid?.() === 0
 describe.skipIf(!isRoot)('files of a real guest', () => {
   let guest: RealGuest
   const at = (name: string) => join(guest.work, name)
-  const file = async (operation: FileOperation) => await guest.link.file(operation)
+  const file = async (operation: FileOperation) => await guest.link.files.operate(operation)
   const write = async (name: string, text: string, mode: 'truncate' | 'append' = 'truncate') =>
-    await guest.link.writeFile(at(name), mode, once(Buffer.from(text)))
+    await guest.link.files.write(at(name), mode, once(Buffer.from(text)))
   const read = async (path: string) => {
-    const { size, bytes } = await guest.link.readFile(path)
+    const { size, bytes } = await guest.link.files.read(path)
     const chunks = await Array.fromAsync(bytes)
     return { size, text: String(Buffer.concat(chunks)) }
   }
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
     expect(await read(inner?.path ?? '')).toEqual({ size: 3, text: 'hi\n' })
     expect(await file({ op: 'file.stat', path: inner?.path ?? '' })).toEqual(inner)
     await file({ op: 'file.move', from: inner?.path ?? '', to: `file://${at('odd')}/%FE/%FD` })
-    await guest.link.writeFile(`file://${at('odd')}/%FE/%FC`, 'truncate', once(Buffer.from('new')))
+    await guest.link.files.write(`file://${at('odd')}/%FE/%FC`, 'truncate', once(Buffer.from('new')))
     expect((await entriesOf(directory ?? '')).map(({ path }) => path.slice(-3))).toEqual(['%FC', '%FD'])
     await file({ op: 'file.remove', path: directory ?? '', recursive: true })
     expect(await entriesOf(at('odd'))).toEqual([])
@@ -178,7 +178,7 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
     await mkdir(disk)
     await run('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0777', 'airlock-test', disk])
     try {
-      await expect(guest.link.writeFile(join(disk, 'big'), 'truncate', zeros(4 * MIB))).rejects.toMatchObject({
+      await expect(guest.link.files.write(join(disk, 'big'), 'truncate', zeros(4 * MIB))).rejects.toMatchObject({
         code: 'disk_full',
       })
     } finally {
@@ -188,8 +188,8 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
 
   it('carries 200 MB both ways with bounded memory on both sides', async () => {
     const before = { us: process.memoryUsage().rss, guest: await rss(guest.pid) }
-    expect(await guest.link.writeFile(at('large'), 'truncate', zeros(200 * MIB))).toBe(200 * MIB)
-    const { size, bytes } = await guest.link.readFile(at('large'))
+    expect(await guest.link.files.write(at('large'), 'truncate', zeros(200 * MIB))).toBe(200 * MIB)
+    const { size, bytes } = await guest.link.files.read(at('large'))
     const hash = createHash('sha256')
     let peak = 0
     for await (const chunk of bytes) {
@@ -208,22 +208,22 @@ describe.skipIf(!isRoot)('files of a real guest', () => {
   })
 
   it('gives a transfer up when its caller does, and goes on', async () => {
-    await guest.link.writeFile(at('abandoned'), 'truncate', zeros(8 * MIB))
-    const { bytes } = await guest.link.readFile(at('abandoned'))
+    await guest.link.files.write(at('abandoned'), 'truncate', zeros(8 * MIB))
+    const { bytes } = await guest.link.files.read(at('abandoned'))
     for await (const chunk of bytes) if (chunk.length > 0) break
     const abort = new AbortController()
-    const { bytes: aborted } = await guest.link.readFile(at('abandoned'), abort.signal)
+    const { bytes: aborted } = await guest.link.files.read(at('abandoned'), abort.signal)
     abort.abort()
     await expect(Array.fromAsync(aborted)).rejects.toMatchObject({ name: 'AbortError' })
-    const broken = guest.link.writeFile(at('half'), 'truncate', failing())
+    const broken = guest.link.files.write(at('half'), 'truncate', failing())
     await expect(broken).rejects.toThrow('the source broke')
     const half = async () => ((await read(at('half'))).text === 'half' ? true : undefined)
     expect(await waitFor(half, { signal: AbortSignal.timeout(5000), everyMs: 10 })).toBe(true)
   })
 
   it('fails transfers when the connection is lost, and serves new ones after it', async () => {
-    await guest.link.writeFile(at('cut'), 'truncate', zeros(8 * MIB))
-    const { bytes } = await guest.link.readFile(at('cut'))
+    await guest.link.files.write(at('cut'), 'truncate', zeros(8 * MIB))
+    const { bytes } = await guest.link.files.read(at('cut'))
     const reading = Array.fromAsync(slowed(bytes))
     const failed = expect(reading).rejects.toMatchObject({ code: 'guest_lost' })
     await guest.restartLink()

@@ -35,7 +35,7 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
       outputBytes: 8,
       startedAt: expect.any(Number),
       endedAt: expect.any(Number),
-    } satisfies Record<Exclude<keyof NodeCommand, 'restarted' | 'usage'>, unknown>)
+    } satisfies Record<Exclude<keyof NodeCommand, 'restarted' | 'usage' | 'full'>, unknown>)
   })
 
   it('gives user code exactly the environment that it was given', async () => {
@@ -86,7 +86,7 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
   })
 
   it('answers a command that cannot start with an error, and forgets it', async () => {
-    const before = guest.link.list().length
+    const before = guest.link.commands.list().length
     const refused: readonly (readonly [readonly string[], string, string])[] = [
       [['no-such-program'], guest.work, 'executable_not_found'],
       [['./no-such-program'], guest.work, 'executable_not_found'],
@@ -98,27 +98,27 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
     ]
     for (const [argv, cwd, code] of refused)
       await expect(guest.start(argv, { cwd }), `${argv[0]} in ${cwd}`).rejects.toMatchObject({ code })
-    expect(guest.link.list()).toHaveLength(before)
+    expect(guest.link.commands.list()).toHaveLength(before)
   })
 
   it('answers the same id once', async () => {
     const spec = guest.spec(['/bin/sh', '-c', 'echo once >> once; cat once'])
-    const [first, second] = await Promise.all([guest.link.run(spec), guest.link.run(spec)])
+    const [first, second] = await Promise.all([guest.link.commands.run(spec), guest.link.commands.run(spec)])
     expect(first.id).toBe(second.id)
     expect(String((await guest.finish(spec.id)).stdout)).toBe('once\n')
-    expect(await guest.link.run(spec)).toEqual(await guest.link.wait(spec.id))
+    expect(await guest.link.commands.run(spec)).toEqual(await guest.link.commands.wait(spec.id))
   })
 
   it('sends signals to the process group, by name', async () => {
     const id = await guest.start(['/bin/sh', '-c', 'trap "echo caught; exit 7" USR1; echo ready; sleep 20 & wait'])
-    await waitFor(() => (guest.link.get(id).outputBytes > 0 ? true : undefined), soon())
-    await guest.link.signal(id, 'SIGUSR1')
+    await waitFor(() => (guest.link.commands.get(id).outputBytes > 0 ? true : undefined), soon())
+    await guest.link.commands.signal(id, 'SIGUSR1')
     const { stdout, command } = await guest.finish(id)
     expect([String(stdout), command.exitCode]).toEqual(['ready\ncaught\n', 7])
-    await expect(guest.link.signal(id, 'SIGTERM')).rejects.toMatchObject({ code: 'command_ended' })
+    await expect(guest.link.commands.signal(id, 'SIGTERM')).rejects.toMatchObject({ code: 'command_ended' })
     const killed = await guest.start(['sleep', '20'])
-    await guest.link.signal(killed, 'SIGKILL')
-    expect(await guest.link.wait(killed)).toMatchObject({ exitCode: null, signal: 'SIGKILL', timedOut: false })
+    await guest.link.commands.signal(killed, 'SIGKILL')
+    expect(await guest.link.commands.wait(killed)).toMatchObject({ exitCode: null, signal: 'SIGKILL', timedOut: false })
   })
 
   it('ends a command at its timeout even if it ignores SIGTERM', async () => {
@@ -131,9 +131,9 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
     const bytes = randomBytes(8 * 1024 * 1024)
     await writeFile(join(guest.work, 'blob'), bytes)
     const id = await guest.start(['cat', 'blob'], { maxOutputBytes: 16 * 1024 * 1024 })
-    const { stdout, command } = await collect(slowly(guest.link.output(id, { from: 0 })))
+    const { stdout, command } = await collect(slowly(guest.link.commands.output(id, { from: 0 })))
     expect([command.truncated, stdout.length, sha256(stdout)]).toEqual([false, bytes.length, sha256(bytes)])
-    const tail = await collect(guest.link.output(id, { from: bytes.length - 1000 }))
+    const tail = await collect(guest.link.commands.output(id, { from: bytes.length - 1000 }))
     expect([tail.firstOffset, tail.stdout.equals(bytes.subarray(-1000))]).toEqual([bytes.length - 1000, true])
   })
 
@@ -156,26 +156,26 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
   it('streams stdin larger than any buffer, in turns', async () => {
     const bytes = randomBytes(3 * 1024 * 1024)
     const id = await guest.start(['sha256sum'], { stdin: 'open' })
-    await guest.link.writeStdin(id, pieces(bytes.subarray(0, 1_000_000), 100_000), false)
-    await guest.link.writeStdin(id, pieces(bytes.subarray(1_000_000), 700_000), true)
+    await guest.link.commands.writeStdin(id, pieces(bytes.subarray(0, 1_000_000), 100_000), false)
+    await guest.link.commands.writeStdin(id, pieces(bytes.subarray(1_000_000), 700_000), true)
     expect(String((await guest.finish(id)).stdout)).toBe(`${sha256(bytes)}  -\n`)
   })
 
   it('refuses stdin that is not open, was closed, or whose command has ended', async () => {
     const closed = await guest.start(['sleep', '20'])
-    await expect(guest.link.writeStdin(closed, pieces(Buffer.from('x'), 1), false)).rejects.toMatchObject({
+    await expect(guest.link.commands.writeStdin(closed, pieces(Buffer.from('x'), 1), false)).rejects.toMatchObject({
       code: 'stdin_closed',
     })
-    await guest.link.signal(closed, 'SIGKILL')
+    await guest.link.commands.signal(closed, 'SIGKILL')
     const blocked = await guest.start(['sleep', '20'], { stdin: 'open' })
-    const write = guest.link.writeStdin(blocked, pieces(Buffer.alloc(4_000_000), 64_000), true)
+    const write = guest.link.commands.writeStdin(blocked, pieces(Buffer.alloc(4_000_000), 64_000), true)
     const refused = expect(write).rejects.toMatchObject({
       code: expect.stringMatching(/^(command_ended|stdin_closed)$/),
     })
-    await guest.link.signal(blocked, 'SIGKILL')
+    await guest.link.commands.signal(blocked, 'SIGKILL')
     await refused
-    await guest.link.wait(blocked)
-    await expect(guest.link.writeStdin(blocked, pieces(Buffer.from('x'), 1), true)).rejects.toMatchObject({
+    await guest.link.commands.wait(blocked)
+    await expect(guest.link.commands.writeStdin(blocked, pieces(Buffer.from('x'), 1), true)).rejects.toMatchObject({
       code: 'command_ended',
     })
   })
@@ -189,20 +189,23 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
     const id = await guest.start(['sleep', '20'])
     const reason = new AirlockError('timeout')
     const abort = new AbortController()
-    const given = [guest.link.wait(id, abort.signal), collect(guest.link.output(id, { from: 0, signal: abort.signal }))]
+    const given = [
+      guest.link.commands.wait(id, abort.signal),
+      collect(guest.link.commands.output(id, { from: 0, signal: abort.signal })),
+    ]
     setImmediate(() => abort.abort(reason))
     for (const result of await Promise.allSettled(given)) expect(result).toEqual({ status: 'rejected', reason })
-    await guest.link.signal(id, 'SIGKILL')
+    await guest.link.commands.signal(id, 'SIGKILL')
   })
 
   it('knows no command that it was not given', async () => {
     const id = newId('cmd')
-    expect(() => guest.link.get(id)).toThrow(expect.objectContaining({ code: 'command_not_found' }))
-    await expect(guest.link.wait(id)).rejects.toMatchObject({ code: 'command_not_found' })
+    expect(() => guest.link.commands.get(id)).toThrow(expect.objectContaining({ code: 'command_not_found' }))
+    await expect(guest.link.commands.wait(id)).rejects.toMatchObject({ code: 'command_not_found' })
   })
 
   it('runs at most 64 commands at once', async () => {
-    await waitFor(() => (guest.link.runningCount === 0 ? true : undefined), soon())
+    await waitFor(() => (guest.link.commands.runningCount === 0 ? true : undefined), soon())
     const started = await Promise.allSettled(Array.from({ length: 66 }, () => guest.start(['sleep', '30'])))
     const refused = started.filter((item) => item.status === 'rejected')
     expect(refused.map((item) => item.reason)).toMatchObject([
@@ -210,10 +213,10 @@ describe.skipIf(!isRoot)('a link to a real guest', () => {
       { code: 'too_many_commands' },
     ])
     const ids = started.flatMap((item) => (item.status === 'fulfilled' ? [item.value] : []))
-    expect(guest.link.runningCount).toBe(64)
-    for (const id of ids) await guest.link.signal(id, 'SIGKILL')
-    for (const id of ids) await guest.link.wait(id)
-    expect(guest.link.runningCount).toBe(0)
+    expect(guest.link.commands.runningCount).toBe(64)
+    for (const id of ids) await guest.link.commands.signal(id, 'SIGKILL')
+    for (const id of ids) await guest.link.commands.wait(id)
+    expect(guest.link.commands.runningCount).toBe(0)
   }, 30_000)
 })
 
@@ -232,7 +235,7 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
     const line = 'for i in 0 1 2 3 4 5; do dd if=blob bs=1M skip=$i count=1 status=none; sleep 0.1; done'
     const id = await guest.start(['/bin/sh', '-c', line], { maxOutputBytes: 16 * 1024 * 1024 })
     for (let restart = 1; restart <= 3; restart++) {
-      await waitFor(() => (guest.link.get(id).outputBytes >= restart * 1_500_000 ? true : undefined), soon())
+      await waitFor(() => (guest.link.commands.get(id).outputBytes >= restart * 1_500_000 ? true : undefined), soon())
       await guest.restartLink()
     }
     const { stdout, command } = await guest.finish(id)
@@ -242,7 +245,7 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
   it('has the end of a command that ended meanwhile, and cuts a torn entry off its spool', async () => {
     const more = 'x'.repeat(5000)
     const id = await guest.start(['/bin/sh', '-c', `echo ${more}; sleep 0.3; echo two; exit 5`])
-    await waitFor(() => (guest.link.get(id).outputBytes === 5001 ? true : undefined), soon())
+    await waitFor(() => (guest.link.commands.get(id).outputBytes === 5001 ? true : undefined), soon())
     await guest.link.close()
     const spooled = join(guest.spoolDir, `${id}.out`)
     await writeFile(spooled, Buffer.concat([await readFile(spooled), Buffer.from([1, 0, 0, 0, 9, 65])]))
@@ -255,7 +258,7 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
 
   it('has what a command said before, when that was little and is nowhere but in the guest', async () => {
     const id = await guest.start(['/bin/sh', '-c', 'echo one; sleep 0.6; echo two; exit 5'])
-    await waitFor(() => (guest.link.get(id).outputBytes === 4 ? true : undefined), soon())
+    await waitFor(() => (guest.link.commands.get(id).outputBytes === 4 ? true : undefined), soon())
     await guest.restartLink()
     const { stdout, command } = await guest.finish(id)
     expect([String(stdout), command.exitCode]).toEqual(['one\ntwo\n', 5])
@@ -270,16 +273,16 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
 
   it('goes on with new commands, and the guest has forgotten the ended ones', async () => {
     await guest.restartLink()
-    const known = guest.link.list().length
+    const known = guest.link.commands.list().length
     const { stdout } = await guest.sh('echo again')
-    expect([String(stdout), guest.link.list().length]).toEqual(['again\n', known + 1])
+    expect([String(stdout), guest.link.commands.list().length]).toEqual(['again\n', known + 1])
   })
 
   it('calls a command lost that no guest knows', async () => {
     const id = await guest.start(['sleep', '3'])
     const other = await guest.start(['true'])
-    await guest.link.wait(other)
-    const running = guest.link.get(id)
+    await guest.link.commands.wait(other)
+    const running = guest.link.commands.get(id)
     await guest.killGuest()
     const again = await RealGuest.start()
     try {
@@ -290,8 +293,8 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
       for (const name of spool) await writeFile(join(again.spoolDir, name), await readFile(join(guest.spoolDir, name)))
       again.link = again.newLink()
       await again.link.listen()
-      expect(await again.link.wait(id)).toEqual({ ...running, state: 'lost', endedAt: expect.any(Number) })
-      expect(again.link.get(other).state).toBe('exited')
+      expect(await again.link.commands.wait(id)).toEqual({ ...running, state: 'lost', endedAt: expect.any(Number) })
+      expect(again.link.commands.get(other).state).toBe('exited')
     } finally {
       await again.stop()
     }
@@ -300,7 +303,7 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
   it('says guest_lost for requests when the guest does not come back', async () => {
     guest.link = guest.newLink()
     await guest.link.listen()
-    await expect(guest.link.file({ op: 'file.stat', path: '/' })).rejects.toMatchObject({ code: 'guest_lost' })
+    await expect(guest.link.files.operate({ op: 'file.stat', path: '/' })).rejects.toMatchObject({ code: 'guest_lost' })
   })
 })
 
@@ -310,13 +313,17 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
     try {
       // It leaves a file while it lives, and holds it: whoever can lock it knows that it has ended.
       const spec = guest.spec(['/bin/sh', '-c', 'exec flock alive sleep 60'], { timeoutMs: 300 })
-      await guest.link.run(spec)
+      await guest.link.commands.run(spec)
       await guest.link.close()
       const hasEnded = () => spawnSync('flock', ['--nonblock', join(guest.work, 'alive'), 'true']).status === 0
       await waitFor(() => (existsSync(join(guest.work, 'alive')) && hasEnded() ? true : undefined), soon())
       guest.link = guest.newLink({ clock: { now: () => Date.now() + 120_000 } })
       await guest.link.listen()
-      expect(await guest.link.wait(spec.id)).toMatchObject({ state: 'exited', signal: 'SIGKILL', timedOut: true })
+      expect(await guest.link.commands.wait(spec.id)).toMatchObject({
+        state: 'exited',
+        signal: 'SIGKILL',
+        timedOut: true,
+      })
       expect(guest.overdue).toEqual([])
     } finally {
       await guest.stop()
@@ -333,14 +340,14 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
       const said: string[] = []
       for (let i = 0; i < 4; i++)
         said.push((await again.sh('head -c 10000 /dev/zero', { maxOutputBytes: 20_000 })).command.id)
-      expect(again.link.list().map(({ id }) => id)).toEqual(said.slice(2))
+      expect(again.link.commands.list().map(({ id }) => id)).toEqual(said.slice(2))
       const long = await again.start(['/bin/sleep', '60'], { maxOutputBytes: 60_000 })
       await expect(again.start(['/bin/true'], { maxOutputBytes: 60_000 })).rejects.toMatchObject({
         code: 'too_many_commands',
         message: 'What runs in the sandbox may say more than 100000 bytes together.',
       })
-      await again.link.signal(long, 'SIGKILL')
-      await again.link.wait(long)
+      await again.link.commands.signal(long, 'SIGKILL')
+      await again.link.commands.wait(long)
       await again.run(['/bin/true'], { maxOutputBytes: 60_000 })
     } finally {
       await again.stop()
@@ -352,7 +359,7 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
     try {
       // It ends with its guest.
       const spec = guest.spec(['cat'], { timeoutMs: 60_000, stdin: 'open' })
-      await guest.link.run(spec)
+      await guest.link.commands.run(spec)
       await guest.link.close()
       const late = { now: () => Date.now() + 120_000 }
       guest.link = guest.newLink({ clock: late })
@@ -360,7 +367,7 @@ describe.skipIf(!isRoot)('deadlines from outside', () => {
       await waitFor(() => (guest.overdue.length > 0 ? true : undefined), soon())
       expect(guest.overdue).toEqual([spec.id])
       const given = { state: 'lost', exitCode: null, timedOut: true, cause: 'timeout' }
-      expect(await guest.link.wait(spec.id)).toMatchObject(given)
+      expect(await guest.link.commands.wait(spec.id)).toMatchObject(given)
     } finally {
       await guest.stop()
     }
@@ -401,8 +408,8 @@ describe.skipIf(HERE.length === 0).each(HERE)('a command in a real group of $roo
       expect(await procs()).toMatch(/\d/)
       expect(await waitFor(async () => ((await procs()) === 'removed' ? true : undefined), soon())).toBe(true)
       const killed = await guest.start(['/bin/sh', '-c', 'setsid sleep 60 & setsid sleep 60 & echo x; wait'])
-      await waitFor(() => (guest.link.get(killed).outputBytes > 0 ? true : undefined), soon())
-      await guest.link.signal(killed, 'SIGKILL')
+      await waitFor(() => (guest.link.commands.get(killed).outputBytes > 0 ? true : undefined), soon())
+      await guest.link.commands.signal(killed, 'SIGKILL')
       const gone = () => (existsSync(join(group, killed)) ? undefined : true)
       expect(await waitFor(gone, soon())).toBe(true)
     } finally {

@@ -7,6 +7,7 @@ import { STREAM } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import { z } from 'zod'
 import { strain } from './end-cause.ts'
+import { FULL_SUFFIX } from './full-output.ts'
 import { Journal } from './journal.ts'
 
 /** What the group of a session has used so far. */
@@ -47,6 +48,8 @@ export interface SpooledCommand {
   readonly meta: CommandMeta
   readonly outputBytes: number
   readonly fileBytes: number
+  /** What arrived of it, also beyond its cap. */
+  readonly receivedBytes: number
 }
 
 const runId = z.union([commandId, stepId])
@@ -91,11 +94,11 @@ export class Spool {
   }
 
   /** What an earlier process left. A torn entry at the end of an output is cut off: the guest has it still. */
-  async load(): Promise<readonly SpooledCommand[]> {
+  async load(): Promise<readonly Omit<SpooledCommand, 'receivedBytes'>[]> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     for (const line of await this.#journal.read()) this.#replay(line)
     for (const name of await readdir(this.#directory)) await this.#meet(name)
-    const found: SpooledCommand[] = []
+    const found: Omit<SpooledCommand, 'receivedBytes'>[] = []
     for (const [id, { meta }] of this.#kept) found.push({ meta, ...(await this.#measure(id)) })
     return found
   }
@@ -166,7 +169,7 @@ export class Spool {
 
   /** A file in the directory: output of ours, or what nobody knows. */
   async #meet(name: string): Promise<void> {
-    if (name === JOURNAL) return
+    if (name === JOURNAL || this.#kept.has(name.slice(0, -FULL_SUFFIX.length))) return
     const id = name.slice(0, -'.out'.length)
     const kept = name === `${id}.out` ? this.#kept.get(id) : undefined
     // What a journal tells of an output is all of it; its file is the rest of an append that failed.

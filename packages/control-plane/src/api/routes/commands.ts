@@ -27,6 +27,10 @@ export function commandHandlers(commands: App['commands']) {
       if (follow) return { kind: 'events', events: startingWith(now, events) }
       return json(await collect(events, () => commands.get(caller, of)))
     },
+    fullCommandOutput: async ({ caller, params, signal }) => {
+      const { size, bytes } = await commands.fullOutput(caller, refTo(params), signal)
+      return { kind: 'bytes', size, bytes }
+    },
     signalCommand: async ({ caller, params, body }) => {
       await commands.signal(caller, refTo(params), body.signal)
       return NOTHING

@@ -53,6 +53,7 @@ function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps'> {
       list: async (caller, id) => core.listCommands(caller, id),
       get: async (caller, of) => core.getCommand(caller, of),
       events: (caller, of, options) => core.commandEvents(caller, of, options),
+      fullOutput: async (caller, of) => core.fullCommandOutput(caller, of),
       signal: async (caller, of, signal) => core.signalCommand(caller, of, signal),
       writeStdin: async (caller, of, input) => core.writeStdin(caller, of, input),
     },

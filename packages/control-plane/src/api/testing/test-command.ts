@@ -108,6 +108,7 @@ function newCommand(sandbox: string, argv: readonly string[], cwd: string): Comm
     cause: null,
     truncated: false,
     outputBytes: 0,
+    fullOutput: null,
     startedAt: new Date().toISOString(),
     endedAt: null,
     durationMs: null,

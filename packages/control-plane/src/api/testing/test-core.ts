@@ -167,6 +167,11 @@ export class TestCore {
     return this.#command(of).events(options)
   }
 
+  async fullCommandOutput(_caller: Caller, of: CommandRef): Promise<never> {
+    this.#command(of)
+    throw new AirlockError('output_not_kept')
+  }
+
   async signalCommand(_caller: Caller, of: CommandRef, signal: SignalName): Promise<void> {
     if (!this.#command(of).kill(signal)) throw new AirlockError('command_ended')
   }

@@ -7,6 +7,9 @@ import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/co
 import { FrameDecoder, type GuestBoot, type GuestGroups, STREAM } from '@airlock/contract/guest'
 import { createLog, newId, systemClock } from '@airlock/std'
 import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
+import { UnixListener } from '../unix-listener.ts'
+import { openVault } from './open-vault.ts'
+import type { Vault } from '../../vault/vault.ts'
 
 const GUEST_PROGRAM = new URL('../../../../guest/src/main.ts', import.meta.url).pathname
 /** As `npm run build` made them. */
@@ -20,12 +23,14 @@ export class RealGuest {
   readonly work: string
   link: GuestLink
   readonly overdue: string[] = []
+  readonly vault: Vault
   readonly #root: string
   readonly #process: ChildProcess
 
-  private constructor(root: string, guest: ChildProcess) {
+  private constructor(root: string, guest: ChildProcess, vault: Vault) {
     this.#root = root
     this.#process = guest
+    this.vault = vault
     this.work = join(root, 'work')
     this.link = this.newLink()
   }
@@ -47,7 +52,7 @@ export class RealGuest {
     const child = spawn(process.execPath, [GUEST_PROGRAM, JSON.stringify(boot)], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
-    const guest = new RealGuest(root, child)
+    const guest = new RealGuest(root, child, await openVault(join(root, 'vault')))
     await guest.link.listen()
     await guest.link.waitForGuest(AbortSignal.timeout(10_000))
     return guest
@@ -64,8 +69,9 @@ export class RealGuest {
   newLink(options: Partial<GuestLinkOptions> = {}): GuestLink {
     return new GuestLink({
       sandbox: 'sbx_test',
-      controlDir: join(this.#root, 'control'),
+      listener: new UnixListener(join(this.#root, 'control')),
       spoolDir: this.spoolDir,
+      vault: this.vault.of('acme'),
       clock: systemClock,
       log: createLog({ process: 'test', level: 'silent', write: () => {} }),
       failpoint: async () => {},
@@ -93,6 +99,7 @@ export class RealGuest {
 
   async stop(): Promise<void> {
     await this.link.close()
+    this.vault.close()
     await this.killGuest()
     await rm(this.#root, { recursive: true, force: true })
   }
@@ -111,7 +118,7 @@ export class RealGuest {
   }
 
   async start(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<string> {
-    return (await this.link.run(this.spec(argv, options))).id
+    return (await this.link.commands.run(this.spec(argv, options))).id
   }
 
   async run(argv: readonly string[], options: Partial<NodeCommandSpec> = {}): Promise<FinishedCommand> {
@@ -123,7 +130,7 @@ export class RealGuest {
   }
 
   async finish(id: string): Promise<FinishedCommand> {
-    return await collect(this.link.output(id, { from: 0 }))
+    return await collect(this.link.commands.output(id, { from: 0 }))
   }
 }
 

@@ -2,14 +2,13 @@ import {
   AirlockError,
   DEFAULTS,
   effectiveIsolation,
-  isAirlockError,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
   type NodeSample,
 } from '@airlock/contract'
 import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
-import { deadline, waitFor, type Log } from '@airlock/std'
+import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -19,7 +18,6 @@ import {
   STRICT_DIFFERENCES,
   type Capabilities,
   type GroupUsage,
-  type IsolationBackend,
   type LimitChange,
   type RunningSandbox,
   type SandboxSpec,
@@ -27,6 +25,7 @@ import {
   type StartedSandbox,
   type Strain,
 } from '../../backend.ts'
+import type { BareBackend } from '../../guarded-backend.ts'
 import { HostDisk } from '../../host-disk.ts'
 import { Allocation, takenBy } from './allocate.ts'
 import { makeBoot } from './boot.ts'
@@ -115,7 +114,6 @@ const TOOLS = [
 ] as const
 
 const UNIFIED_BESIDE_V1 = '/sys/fs/cgroup/unified'
-const START_LIMIT_MS = 30_000
 const FREEZE_LIMIT_MS = 5_000
 /** How long sampling may keep everything else waiting. */
 const TURN_MS = 1
@@ -147,8 +145,8 @@ interface Start {
   readonly image: Image
 }
 
-/** Sandboxes by an OCI runtime on this host, without a daemon. The port says what is promised. */
-export class OciBackend implements IsolationBackend {
+/** Sandboxes by an OCI runtime on this host, without a daemon. Port and guard say what is promised. */
+export class OciBackend implements BareBackend {
   readonly name = 'oci'
   readonly runtime: string
   readonly capabilities: Capabilities
@@ -165,7 +163,6 @@ export class OciBackend implements IsolationBackend {
   readonly #ending = new Set<string>()
   /** Failpoints pass them by. */
   readonly #throwAways = new Set<string>()
-  readonly #starting = new Map<string, { readonly ended: Promise<unknown>; readonly abort: AbortController }>()
 
   constructor(options: OciOptions, parts: Parts) {
     this.#options = options
@@ -200,16 +197,13 @@ export class OciBackend implements IsolationBackend {
     assertOpenFiles(spec.limits, this.#parts.maxOpenFiles)
     const image = this.images.find(spec.image)
     const paths = pathsOf(this.#options, spec.id)
-    // Checked before anything is made, for a start that fails destroys whatever bears its id.
-    if (this.#starting.has(spec.id) || existsSync(paths.disk) || this.#parts.groups.ids().includes(spec.id))
-      throw new AirlockError('internal', `${spec.id} was started before.`)
     if (spec.isThrowAway) this.#throwAways.add(spec.id)
-    const abort = new AbortController()
-    const until = deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal]))
-    const started = this.#startOrDestroy({ spec, tier, image, paths }, until)
-    this.#starting.set(spec.id, { ended: started.catch(() => undefined), abort })
-    const running = await started.finally(() => this.#starting.delete(spec.id))
+    const running = await this.#start({ spec, tier, image, paths }, signal)
     return { ...running, image: image.name }
+  }
+
+  holds(id: string): boolean {
+    return existsSync(pathsOf(this.#options, id).disk) || this.#parts.groups.ids().includes(id)
   }
 
   async adopt(id: string): Promise<RunningSandbox | undefined> {
@@ -293,16 +287,13 @@ export class OciBackend implements IsolationBackend {
   }
 
   async stop(id: string): Promise<void> {
-    const starting = this.#starting.get(id)
-    starting?.abort.abort(new AirlockError('sandbox_ended', 'The sandbox was ended while it started.'))
-    await starting?.ended
     await this.#destroy(id)
   }
 
   async reap(keep: ReadonlySet<string>): Promise<readonly string[]> {
     const directories = await readdir(sandboxesDir(this.#options))
     const found = new Set([...directories, ...this.#parts.groups.ids()])
-    const orphans = [...found].filter((id) => isSandboxName(id) && !keep.has(id) && !this.#starting.has(id))
+    const orphans = [...found].filter((id) => isSandboxName(id) && !keep.has(id))
     // Sandboxes of an earlier life stand on what that was started from.
     removeOldPrograms(this.#options.stateDir, this.#parts.ours, sandboxesDir(this.#options))
     // One that will not die must not protect the others.
@@ -328,18 +319,6 @@ export class OciBackend implements IsolationBackend {
     } catch (error) {
       this.#options.log.warn('a sandbox could not be sampled', { sandbox: id, error })
       return undefined
-    }
-  }
-
-  async #startOrDestroy(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
-    try {
-      return await this.#start(start, signal)
-    } catch (error) {
-      const { id } = start.spec
-      await this.#destroy(id).catch((cause: unknown) =>
-        this.#options.log.error('a failed start left something behind', { sandbox: id, cause }),
-      )
-      throw isAirlockError(error) ? error : new AirlockError('start_failed', undefined, { cause: error })
     }
   }
 
