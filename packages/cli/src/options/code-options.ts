@@ -1,0 +1,44 @@
+import { DEFAULTS } from '@airlock/contract/defaults'
+import type { StepOptions } from '@airlock/sdk'
+import type { Command } from 'commander'
+import { waitApprovalOption } from './command-options.ts'
+import { collectPairs, collectWords } from '../text/pairs.ts'
+import { readStdin } from '../run/read-code.ts'
+import { addSandboxOptions, type SandboxOptions } from './sandbox-options.ts'
+import { formatDuration, parseDuration } from '../text/units.ts'
+
+export interface CodeOptions extends SandboxOptions {
+  readonly sandbox?: string
+  readonly timeout?: number
+  readonly env?: Readonly<Record<string, string>>
+  readonly with?: readonly string[]
+  readonly stdin?: boolean
+  readonly waitApproval?: number
+}
+
+/** The options of whatever runs code in an interpreter. */
+export function addCodeOptions(command: Command): Command {
+  const timeout = formatDuration(DEFAULTS.commandTimeoutMs.default)
+  const verb = command.option('--sandbox <sandbox>', 'a sandbox that is there, by id or name (default: a new one)')
+  return addFileOptions(
+    addSandboxOptions(verb, 'base, or data for Python')
+      .option('--timeout <duration>', `time until code is interrupted (default: ${timeout})`, parseDuration)
+      .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
+      .addOption(waitApprovalOption()),
+  )
+}
+
+/** The options of whatever runs a program of this machine. */
+export function addFileOptions(command: Command): Command {
+  const about = 'a file or directory to copy into /workspace first; may be given several times'
+  return command
+    .option('--with <path>', about, collectWords)
+    .option('--stdin', 'read stdin to its end first, and give it to the code')
+}
+
+export async function toStepOptions(options: CodeOptions): Promise<StepOptions> {
+  return {
+    ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
+    ...(options.stdin === true ? { stdin: await readStdin('input') } : {}),
+  }
+}

@@ -1,0 +1,65 @@
+import { DEFAULTS } from '@airlock/contract/defaults'
+import type { CreateOptions } from '@airlock/sdk'
+import { Option, type Command } from 'commander'
+import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
+import { collectPairs } from '../text/pairs.ts'
+import { formatDuration, parseDuration } from '../text/units.ts'
+
+export interface SandboxOptions extends LimitOptions {
+  readonly name?: string
+  readonly template?: string
+  readonly agent?: string
+  readonly tier?: 'standard' | 'strict'
+  readonly ttl?: number
+  readonly idle?: number
+  readonly pauseWhenIdle?: boolean
+  readonly label?: Readonly<Record<string, string>>
+}
+
+/** The options of whatever makes a sandbox. Their defaults are the server's. */
+export function addSandboxOptions(command: Command, template = 'base'): Command {
+  const named = command
+    .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
+    .option('--template <template>', `what it is made from (default: ${template})`)
+    .option('--agent <agent>', 'who it runs for (default: the agent of your key, or "default" if it is bound to none)')
+  return addLimitOptions(named, 'with defaults')
+    .addOption(
+      new Option('--tier <tier>', 'how it is isolated, at least (default: as its template says)').choices([
+        'standard',
+        'strict',
+      ]),
+    )
+    .option(
+      '--ttl <duration>',
+      `life after its last use (default: ${formatDuration(DEFAULTS.ttlMs.default)})`,
+      parseDuration,
+    )
+    .option(
+      '--idle <duration>',
+      `longest time without use (default: ${formatDuration(DEFAULTS.idleMs.default)})`,
+      parseDuration,
+    )
+    .option('--pause-when-idle', 'pause it then, instead of ending it; its next use resumes it')
+    .option('--label <key=value>', 'a label; may be given several times', collectPairs)
+}
+
+export function toCreateOptions(options: SandboxOptions): CreateOptions {
+  const limits = toLimits(options)
+  return defined({
+    name: options.name,
+    template: options.template,
+    agent: options.agent,
+    tier: options.tier,
+    labels: options.label,
+    ttlMs: options.ttl,
+    idleMs: options.idle,
+    onIdle: options.pauseWhenIdle === true ? ('pause' as const) : undefined,
+    limits: Object.keys(limits).length > 0 ? limits : undefined,
+  })
+}
+
+/** Without the fields that were not given: the server has the defaults. */
+function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const given: object = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  return given
+}

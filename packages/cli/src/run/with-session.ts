@@ -1,0 +1,43 @@
+import type { Runtime, Session } from '@airlock/sdk'
+import type { CodeOptions } from '../options/code-options.ts'
+import { waitingAirlock } from '../options/command-options.ts'
+import type { Context } from '../context.ts'
+import { Interrupts } from './interrupts.ts'
+import { openSession } from './open-session.ts'
+import { withProgress } from '../text/progress.ts'
+import { toCreateOptions } from '../options/sandbox-options.ts'
+
+/** A person at a prompt thinks longer than a program. */
+const LASTING_TTL_MS = 60 * 60_000
+
+/** Opens a session for some work, and ends it afterwards, with the sandbox that was made for it. */
+export async function withSession(
+  { terminal }: Context,
+  how: { readonly runtime: Runtime; readonly options: CodeOptions; readonly isLasting?: boolean },
+  work: (session: Session, interrupts: Interrupts) => Promise<number>,
+): Promise<number> {
+  const { runtime, options } = how
+  using interrupts = new Interrupts()
+  const session = await openSession(terminal, waitingAirlock(options), {
+    runtime,
+    sandbox: options.sandbox,
+    create: toCreateOptions(options),
+    env: options.env ?? {},
+    ttlMs: options.ttl ?? (how.isLasting === true ? LASTING_TTL_MS : undefined),
+    files: options.with ?? [],
+    signal: interrupts.asked,
+  }).catch((error: unknown) => {
+    interrupts.throwIfAsked()
+    throw error
+  })
+  try {
+    interrupts.throwIfAsked()
+    return await work(session, interrupts)
+  } finally {
+    await withProgress(
+      terminal,
+      () => `Ending ${session.id}`,
+      async () => session.terminate(),
+    )
+  }
+}

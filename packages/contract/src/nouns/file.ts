@@ -1,0 +1,14 @@
+import { z } from 'zod'
+import { time } from './scalars.ts'
+
+const fileKind = z.enum(['file', 'directory', 'symlink', 'other'])
+export const fileEntry = z.strictObject({
+  name: z.string(),
+  path: z.string().describe('Names it in every route; a `file://` URL where the bytes are not UTF-8.'),
+  kind: fileKind,
+  size: z.int(),
+  mode: z.int(),
+  modifiedAt: time,
+  target: z.string().optional().describe('Where a symbolic link points.'),
+})
+export type FileEntry = z.infer<typeof fileEntry>

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { tier } from './decision.ts'
+import { point } from '../points.ts'
+import { role } from './principal.ts'
+import { limits } from './sandbox.ts'
+
+/** What somebody wants to do, as far as a rule can look at it: words, never handles. */
+export const operation = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('command'),
+    argv: z.array(z.string()),
+    cwd: z.string(),
+    /** Names alone. */
+    env: z.array(z.string()),
+    timeoutMs: z.number(),
+    /** Absent without a cap. */
+    cpuTimeMs: z.number().optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('code'),
+    runtime: z.string(),
+    code: z.string(),
+    /** Names alone. */
+    env: z.array(z.string()).optional(),
+    timeoutMs: z.number(),
+  }),
+  z.strictObject({
+    kind: z.literal('file'),
+    action: z.enum(['read', 'write', 'list', 'mkdir', 'move', 'remove']),
+    path: z.string(),
+    /** Where it is moved to. */
+    to: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal('mount'), path: z.string(), mode: z.enum(['ro', 'rw']) }),
+  z.strictObject({
+    kind: z.literal('sandbox'),
+    template: z.string(),
+    tier,
+    limits,
+    labels: z.record(z.string(), z.string()),
+    lifetimeMs: z.number(),
+    /** Names alone. */
+    env: z.array(z.string()).optional(),
+    mounts: z.array(z.strictObject({ path: z.string(), mode: z.enum(['ro', 'rw']) })),
+  }),
+  z.strictObject({ kind: z.literal('network'), host: z.string(), port: z.int() }),
+  z.strictObject({ kind: z.literal('model'), model: z.string() }),
+  /** Everything else that has an effect: what is asked for, as its record shows it. */
+  z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),
+])
+export type Operation = z.infer<typeof operation>
+
+/** What Guardian is asked: the input of every source of decisions, ours and OPA's alike. */
+export const question = z.strictObject({
+  point,
+  tenant: z.string(),
+  /** Who asks, as evidence names it. */
+  actor: z.string(),
+  role,
+  agent: z.string().nullable(),
+  sandbox: z.string().nullable(),
+  operation,
+})
+export type Question = z.infer<typeof question>

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { ErrorCode } from '../errors.ts'
+import { fileEntry } from '../nouns/file.ts'
+import { flag, LIVE, type Route, USERS } from './route.ts'
+import { sandboxId, sandboxPath } from '../nouns/scalars.ts'
+
+const ofSandbox = z.strictObject({ id: sandboxId })
+const atPath = z.strictObject({ path: sandboxPath })
+
+const FILES: readonly ErrorCode[] = [
+  ...LIVE,
+  'invalid_path',
+  'file_not_found',
+  'permission_denied',
+  'not_a_directory',
+  'is_a_directory',
+]
+
+/** The part of the table of routes that is about files in a sandbox. */
+export const FILE_ROUTES = {
+  readFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'Download a file.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    answers: 'bytes',
+    errors: FILES,
+    effect: 'file.read',
+  },
+  writeFile: {
+    method: 'PUT',
+    path: '/v1/sandboxes/{id}/files',
+    needs: 'granting',
+    repeats: 'unsafe',
+    summary: 'Upload a file: the body replaces its content, or is appended.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, append: flag }),
+    sends: 'bytes',
+    answers: 'json',
+    response: z.strictObject({ path: z.string(), bytes: z.int() }),
+    errors: [...FILES, 'disk_full', 'disk_failed', 'body_too_large'],
+    effect: 'file.write',
+  },
+  removeFile: {
+    method: 'DELETE',
+    path: '/v1/sandboxes/{id}/files',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'Remove a file or a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, recursive: flag }),
+    answers: 'none',
+    errors: [...FILES, 'directory_not_empty'],
+    effect: 'file.remove',
+  },
+  statFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files/stat',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'Look at a file without reading it; a link is not followed.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    answers: 'json',
+    response: fileEntry,
+    errors: FILES,
+    effect: 'file.list',
+  },
+  listFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files/list',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'List a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    query: z.strictObject({ path: sandboxPath, limit: z.coerce.number().int().min(1).max(10_000).default(1000) }),
+    answers: 'json',
+    response: z.strictObject({ entries: z.array(fileEntry), truncated: z.boolean() }),
+    errors: FILES,
+    effect: 'file.list',
+  },
+  makeDirectory: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/files/mkdir',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'Make a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    body: z.strictObject({ path: sandboxPath, parents: z.boolean().default(true) }),
+    answers: 'none',
+    errors: [...FILES, 'file_exists', 'disk_full', 'disk_failed'],
+    effect: 'file.mkdir',
+  },
+  moveFile: {
+    method: 'POST',
+    path: '/v1/sandboxes/{id}/files/move',
+    needs: 'granting',
+    repeats: 'unsafe',
+    summary: 'Move a file or a directory.',
+    roles: USERS,
+    params: ofSandbox,
+    body: z.strictObject({ from: sandboxPath, to: sandboxPath }),
+    answers: 'none',
+    errors: [...FILES, 'file_exists', 'directory_not_empty'],
+    effect: 'file.move',
+  },
+} as const satisfies Record<string, Route>
