@@ -150,7 +150,7 @@ const RESTRICTED = [
   {
     name: 'pg',
     modules: ['pg'],
-    places: ['packages/control-plane/src/store/postgres.ts'],
+    places: ['packages/control-plane/src/store/engine/postgres.ts'],
     why: 'One file knows that the store is PostgreSQL.',
   },
 ]

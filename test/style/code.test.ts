@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { filesMatching, linesMatching, productSources, ROOT } from './repository.ts'
 
@@ -38,6 +38,19 @@ describe('the code', () => {
       ({ path, text }) => text.split('\n').length > (/^test\/|\.test\.ts$|\/conformance\.ts$/.test(path) ? 800 : 500),
     )
     expect(long.map(({ path }) => path)).toEqual([])
+  })
+
+  it('has no folder with more files than a reader looks through, but for tables', () => {
+    const tables = /\/(?:verbs|migrations)$/
+    const folders = Map.groupBy(sources, ({ path }) => dirname(path))
+    const crowded = [...folders].filter(([folder, files]) => files.length > 30 && !tables.test(folder))
+    expect(crowded.map(([folder]) => folder)).toEqual([])
+  })
+
+  it('numbers migrations without a gap, for a later one in a gap would never run', () => {
+    const migrations = sources.filter(({ path }) => path.includes('/migrations/'))
+    const numbers = migrations.map(({ path }) => Number(/\/(\d{4})-[a-z-]+\.ts$/.exec(path)?.[1]))
+    expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   })
 
   it('names files after a noun or a verb', () => {

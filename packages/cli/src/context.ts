@@ -1,5 +1,5 @@
 import type { CliConfig } from './config.ts'
-import { Terminal } from './terminal.ts'
+import { Terminal } from './text/terminal.ts'
 
 /** What every verb gets. */
 export class Context {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
-import { bar } from './bar.ts'
+import { bar } from './text/bar.ts'
 import { CliProcess, type Ended } from './testing/cli-process.ts'
 
 let api: TestApi

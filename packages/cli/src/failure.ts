@@ -1,7 +1,7 @@
 import { isAirlockError } from '@airlock/contract/errors'
 import { CommanderError } from 'commander'
-import { sanitizeLine } from './sanitize.ts'
-import type { Terminal } from './terminal.ts'
+import { sanitizeLine } from './text/sanitize.ts'
+import type { Terminal } from './text/terminal.ts'
 
 const FAILED = 1
 const USAGE = 2

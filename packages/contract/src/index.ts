@@ -11,7 +11,7 @@ export {
   type ChangeAgentBody,
   type RegisterAgentBody,
   type UpdateAgentBody,
-} from './agent.ts'
+} from './nouns/agent.ts'
 export {
   budget,
   budgetLimits,
@@ -20,7 +20,7 @@ export {
   type BudgetLimitName,
   type BudgetLimits,
   type SetBudgetBody,
-} from './budget.ts'
+} from './nouns/budget.ts'
 export {
   command,
   commandEvent,
@@ -39,8 +39,8 @@ export {
   type KeptOutput,
   type RunCommandBody,
   type SignalName,
-} from './command.ts'
-export { createdSandbox, type CreatedSandbox } from './created-sandbox.ts'
+} from './nouns/command.ts'
+export { createdSandbox, type CreatedSandbox } from './nouns/created-sandbox.ts'
 export {
   BACKENDS,
   describeIssues,
@@ -49,7 +49,7 @@ export {
   SETTINGS,
   type Config,
   type SettingName,
-} from './config.ts'
+} from './config/config.ts'
 export {
   buildImageRequest,
   dataPlaneHealth,
@@ -97,7 +97,7 @@ export {
   type FollowAnswer,
   followedCall,
   type FollowedCall,
-} from './data-plane-api.ts'
+} from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
   connection,
@@ -117,7 +117,7 @@ export {
   type DoorName,
   type RenewedToken,
   type Self,
-} from './doors-api.ts'
+} from './host/doors-api.ts'
 export {
   AirlockError,
   ERROR_CODES,
@@ -136,8 +136,8 @@ export {
   type Failpoint,
   type FailpointName,
   type ProcessName,
-} from './failpoints.ts'
-export { fileEntry, type FileEntry } from './file.ts'
+} from './host/failpoints.ts'
+export { fileEntry, type FileEntry } from './nouns/file.ts'
 export {
   addGrantBody,
   foundPath,
@@ -152,8 +152,8 @@ export {
   type LookAtPathRequest,
   type Mount,
   type PermitMount,
-} from './grant.ts'
-export { guestMessage, guestResults } from './guest-schemas.ts'
+} from './nouns/grant.ts'
+export { guestMessage, guestResults } from './host/guest-schemas.ts'
 export {
   apiKey,
   createKeyBody,
@@ -164,7 +164,7 @@ export {
   type CreateKeyBody,
   type NewApiKey,
   type RotateKeyBody,
-} from './key.ts'
+} from './nouns/key.ts'
 export {
   kill,
   killBody,
@@ -178,8 +178,8 @@ export {
   type KillReport,
   type KillScope,
   type LiftBody,
-} from './kill.ts'
-export { permit, PERMIT_LIFE_MS, signPermit, verifyPermit, type Permit } from './permit.ts'
+} from './nouns/kill.ts'
+export { permit, PERMIT_LIFE_MS, signPermit, verifyPermit, type Permit } from './host/permit.ts'
 export {
   isGoverned,
   point,
@@ -190,7 +190,7 @@ export {
   type RecordStatus,
   type UngovernedPoint,
 } from './points.ts'
-export { role, ROLES, type Principal, type Role } from './principal.ts'
+export { role, ROLES, type Principal, type Role } from './nouns/principal.ts'
 export {
   auditChain,
   brokenHead,
@@ -208,7 +208,7 @@ export {
   type DroppedHead,
   quarantinedHead,
   type QuarantinedHead,
-} from './record.ts'
+} from './nouns/record.ts'
 export {
   agentSummary,
   auditEvent,
@@ -223,8 +223,8 @@ export {
   type EventQuery,
   type StatusCounts,
   type StreamedEvent,
-} from './event.ts'
-export { resourceUsage, type ResourceUsage } from './resource-usage.ts'
+} from './nouns/event.ts'
+export { resourceUsage, type ResourceUsage } from './nouns/resource-usage.ts'
 export {
   COMMON_ERRORS,
   isReducing,
@@ -235,7 +235,7 @@ export {
   type RouteInput,
   type RouteName,
   type RouteOutput,
-} from './routes.ts'
+} from './routes/routes.ts'
 export {
   createSandboxBody,
   effectiveIsolation,
@@ -260,7 +260,7 @@ export {
   type PausedBy,
   type Sandbox,
   type SandboxState,
-} from './sandbox.ts'
+} from './nouns/sandbox.ts'
 export {
   signSandboxToken,
   TOKEN_SCOPES,
@@ -268,7 +268,7 @@ export {
   type SandboxToken,
   type TokenFault,
   type TokenScope,
-} from './sandbox-token.ts'
+} from './host/sandbox-token.ts'
 export {
   agentId,
   commandId,
@@ -281,7 +281,7 @@ export {
   sessionId,
   stepId,
   within,
-} from './scalars.ts'
+} from './nouns/scalars.ts'
 export {
   createSessionBody,
   richLine,
@@ -310,7 +310,7 @@ export {
   type StepOutput,
   type StepResult,
   type StepStatus,
-} from './session.ts'
+} from './nouns/session.ts'
 export {
   template,
   templateEvent,
@@ -321,9 +321,9 @@ export {
   type TemplateProgress,
   type TemplateSpec,
   type TemplateState,
-} from './template.ts'
-export { usageQuery, usageReport, usageRow, type UsageQuery, type UsageReport, type UsageRow } from './usage.ts'
-export { createTenantBody, tenant, type CreateTenantBody, type Tenant } from './tenant.ts'
+} from './nouns/template.ts'
+export { usageQuery, usageReport, usageRow, type UsageQuery, type UsageReport, type UsageRow } from './nouns/usage.ts'
+export { createTenantBody, tenant, type CreateTenantBody, type Tenant } from './nouns/tenant.ts'
 export {
   conditions,
   decision,
@@ -339,8 +339,8 @@ export {
   type MatchedRule,
   type Risk,
   type Tier,
-} from './decision.ts'
-export { operation, question, type Operation, type Question } from './question.ts'
+} from './nouns/decision.ts'
+export { operation, question, type Operation, type Question } from './nouns/question.ts'
 export {
   policyDocument,
   policyRule,
@@ -353,7 +353,7 @@ export {
   type RuleExample,
   type RuleKind,
   type Trait,
-} from './policy.ts'
+} from './nouns/policy.ts'
 export {
   approval,
   approvalDetail,
@@ -370,7 +370,7 @@ export {
   type ApprovalState,
   type ApproveBody,
   type RejectBody,
-} from './approval.ts'
+} from './nouns/approval.ts'
 export {
   createWebhookBody,
   newWebhook,
@@ -381,7 +381,7 @@ export {
   type NewWebhook,
   type Webhook,
   type WebhookEvent,
-} from './webhook.ts'
+} from './nouns/webhook.ts'
 export {
   backtest,
   backtestBody,
@@ -405,7 +405,7 @@ export {
   type PolicyVersion,
   type PutPolicyBody,
   type RuleInForce,
-} from './guardian.ts'
+} from './nouns/guardian.ts'
 export {
   agentMetrics,
   alert,
@@ -435,7 +435,7 @@ export {
   type SandboxNow,
   type TenantMetrics,
   type Watched,
-} from './metric.ts'
+} from './nouns/metric.ts'
 export {
   endedFor,
   parseEndedFor,
@@ -443,4 +443,4 @@ export {
   threshold,
   type EndedFor,
   type Threshold,
-} from './monitor-settings.ts'
+} from './config/monitor-settings.ts'

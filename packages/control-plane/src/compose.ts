@@ -42,10 +42,10 @@ import { WebhookQueue } from './webhooks/queue.ts'
 import { createApp } from './app/app.ts'
 import { ControlPlane } from './serve.ts'
 import { setKeyUsed } from './store/api-keys.ts'
-import { LatestTimes } from './store/latest-times.ts'
+import { LatestTimes } from './store/engine/latest-times.ts'
 import { describeNode } from './store/nodes.ts'
 import { findSandbox } from './store/sandboxes.ts'
-import { openStore, type Store } from './store/store.ts'
+import { openStore, type Store } from './store/engine/store.ts'
 
 const STORE_FILE = 'airlock.db'
 /** After a crash the rows know how these went, and their ends are recorded from there. */

@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import type { Clock } from '@airlock/std'
-import type { Entry } from './chain.ts'
+import type { Entry } from './chain/chain.ts'
 
 const WINDOW_MS = 30 * 60 * 1000
 /** So many writers are told apart in a window; the others count for their tenant alone. */

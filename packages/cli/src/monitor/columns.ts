@@ -1,5 +1,5 @@
-import { sanitizeLine } from '../sanitize.ts'
-import type { Cell } from '../table.ts'
+import { sanitizeLine } from '../text/sanitize.ts'
+import type { Cell } from '../text/table.ts'
 import { fitLine, type Line } from './line.ts'
 
 export interface Column<T> {

@@ -1,6 +1,6 @@
-import { sanitizeLine } from '../sanitize.ts'
-import type { Cell } from '../table.ts'
-import type { Terminal } from '../terminal.ts'
+import { sanitizeLine } from '../text/sanitize.ts'
+import type { Cell } from '../text/table.ts'
+import type { Terminal } from '../text/terminal.ts'
 
 /** One line of the screen in pieces, each with its colour: so it can be cut before it is coloured. */
 export type Line = readonly Cell[]

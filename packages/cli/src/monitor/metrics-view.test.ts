@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Terminal } from '../terminal.ts'
+import { Terminal } from '../text/terminal.ts'
 import { agentText, sandboxText } from './metrics-view.ts'
 import { someAlert, somePoint, someSample, someSandbox, someTenant } from './testing/some-metrics.ts'
 

@@ -1,7 +1,7 @@
 import { AirlockError } from '@airlock/sdk'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Exit } from '../failure.ts'
-import type { Interrupts } from '../interrupts.ts'
+import type { Interrupts } from '../run/interrupts.ts'
 
 export interface Looking<T> {
   /** Asks the server. */

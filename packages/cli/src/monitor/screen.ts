@@ -1,4 +1,4 @@
-import type { Terminal } from '../terminal.ts'
+import type { Terminal } from '../text/terminal.ts'
 import { fitLine, paintLine, widthOf, type Line } from './line.ts'
 
 /** Another screen than the one with what was there before; no cursor; lines that are too long are cut off. */

@@ -1,5 +1,5 @@
 import type { TenantMetrics } from '@airlock/sdk'
-import { formatDuration } from '../units.ts'
+import { formatDuration } from '../text/units.ts'
 import { type Line, widthOf } from './line.ts'
 import { Rates } from './rates.ts'
 import { sandboxLines, sortSandboxes, TOP_SORTS, totalLine, type TopSort } from './top-view.ts'

@@ -1,5 +1,5 @@
 import type { Alert, MetricSample, SandboxNow } from '@airlock/sdk'
-import type { Style } from '../terminal.ts'
+import type { Style } from '../text/terminal.ts'
 
 /** The resources with a limit that people look at. */
 export const SHOWN = ['cpu', 'memory', 'pids', 'disk'] as const

@@ -1,10 +1,10 @@
 import { type AgentSummary, Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { bar } from '../bar.ts'
+import { bar } from '../text/bar.ts'
 import type { Context } from '../context.ts'
-import { type Cell, renderTable, type Row } from '../table.ts'
-import type { Terminal } from '../terminal.ts'
-import { formatBytes, parseNumber } from '../units.ts'
+import { type Cell, renderTable, type Row } from '../text/table.ts'
+import type { Terminal } from '../text/terminal.ts'
+import { formatBytes, parseNumber } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const BAR_WIDTH = 24

@@ -1,12 +1,12 @@
 import { Airlock, type Approval, type ApprovalDetail, type ApprovalScope, type ApprovalState } from '@airlock/sdk'
 import { type Command, Option } from 'commander'
-import { approvalFacts, operationText, riskCell, stateCell } from '../approval-text.ts'
+import { approvalFacts, operationText, riskCell, stateCell } from '../text/approval-text.ts'
 import type { Context } from '../context.ts'
 import { listPages } from '../list-pages.ts'
-import { renderFacts, renderTable, type Row } from '../table.ts'
-import { formatDuration, parseDuration } from '../units.ts'
+import { renderFacts, renderTable, type Row } from '../text/table.ts'
+import { formatDuration, parseDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
-import { watchApprovals } from '../watch-approvals.ts'
+import { watchApprovals } from '../run/watch-approvals.ts'
 
 const STATES = ['pending', 'approved', 'rejected', 'expired', 'revoked', 'used', 'all'] as const
 const SCOPES = ['once', 'sandbox', 'agent', 'until'] as const

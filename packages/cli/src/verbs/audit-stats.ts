@@ -1,10 +1,10 @@
 import { Airlock, type AuditStats } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { bar } from '../bar.ts'
+import { bar } from '../text/bar.ts'
 import type { Context } from '../context.ts'
-import { type Cell, renderFacts, renderTable } from '../table.ts'
-import type { Terminal } from '../terminal.ts'
-import { formatBytes } from '../units.ts'
+import { type Cell, renderFacts, renderTable } from '../text/table.ts'
+import type { Terminal } from '../text/terminal.ts'
+import { formatBytes } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const BAR_WIDTH = 24

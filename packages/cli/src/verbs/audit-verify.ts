@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Context } from '../context.ts'
-import { withProgress } from '../progress.ts'
-import { sanitizeLine } from '../sanitize.ts'
+import { withProgress } from '../text/progress.ts'
+import { sanitizeLine } from '../text/sanitize.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Options extends JsonOption {

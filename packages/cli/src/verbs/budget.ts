@@ -1,8 +1,8 @@
 import { Airlock, type Budget, type SetBudgetBody } from '@airlock/sdk'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
-import { renderTable } from '../table.ts'
-import { formatBytes, parseSize } from '../units.ts'
+import { renderTable } from '../text/table.ts'
+import { formatBytes, parseSize } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Whose extends JsonOption {

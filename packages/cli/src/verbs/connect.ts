@@ -1,8 +1,8 @@
 import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { renderFacts } from '../table.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { renderFacts } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineConnect(command: Command, context: Context): void {

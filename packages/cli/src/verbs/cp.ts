@@ -1,12 +1,12 @@
 import { Airlock, AirlockError } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { copyIn } from '../copy-in.ts'
-import { copyOut } from '../copy-out.ts'
+import { copyIn } from '../run/copy-in.ts'
+import { copyOut } from '../run/copy-out.ts'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { withProgress } from '../progress.ts'
-import type { Tally } from '../tally.ts'
-import { formatBytes } from '../units.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { withProgress } from '../text/progress.ts'
+import type { Tally } from '../text/tally.ts'
+import { formatBytes } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineCp(command: Command, context: Context): void {

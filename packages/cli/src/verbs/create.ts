@@ -1,10 +1,10 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { collectPairs } from '../pairs.ts'
-import { withProgress } from '../progress.ts'
-import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../sandbox-options.ts'
-import { formatBytes } from '../units.ts'
+import { collectPairs } from '../text/pairs.ts'
+import { withProgress } from '../text/progress.ts'
+import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../options/sandbox-options.ts'
+import { formatBytes } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = SandboxOptions & JsonOption & { readonly env?: Record<string, string>; readonly reuse?: boolean }

@@ -1,10 +1,10 @@
 import { Airlock, type AuditEvent, type EventOptions } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { eventLine } from '../event-line.ts'
-import { Interrupts } from '../interrupts.ts'
-import { parseMoment } from '../moment.ts'
-import { parseNumber } from '../units.ts'
+import { eventLine } from '../text/event-line.ts'
+import { Interrupts } from '../run/interrupts.ts'
+import { parseMoment } from '../text/moment.ts'
+import { parseNumber } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Options extends JsonOption, EventOptions {

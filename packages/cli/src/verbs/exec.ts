@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
-import { attach, attachQuietly, exitCodeOf } from '../attach.ts'
+import { attach, attachQuietly, exitCodeOf } from '../run/attach.ts'
 import {
   addCommandOptions,
   toCommandLine,
   toCommandOptions,
   type RunOptions,
   waitingAirlock,
-} from '../command-options.ts'
+} from '../options/command-options.ts'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { Interrupts } from '../interrupts.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { Interrupts } from '../run/interrupts.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = RunOptions & JsonOption & { readonly detach?: boolean }

@@ -1,8 +1,8 @@
 import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { parseDuration } from '../units.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { parseDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineExtend(command: Command, context: Context): void {

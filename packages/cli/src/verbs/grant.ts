@@ -2,8 +2,8 @@ import { Airlock, type Grant } from '@airlock/sdk'
 import { type Command, Option } from 'commander'
 import { resolve } from 'node:path'
 import type { Context } from '../context.ts'
-import { collectWords } from '../pairs.ts'
-import { renderTable, type Row } from '../table.ts'
+import { collectWords } from '../text/pairs.ts'
+import { renderTable, type Row } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const KINDS = ['file', 'dir'] as const

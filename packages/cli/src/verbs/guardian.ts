@@ -1,8 +1,8 @@
 import { Airlock, type Decision, type Evaluation, type Operation, type RuleInForce } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import type { Style } from '../terminal.ts'
-import { renderFacts, renderTable, type Cell, type Row } from '../table.ts'
+import type { Style } from '../text/terminal.ts'
+import { renderFacts, renderTable, type Cell, type Row } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 /** What a denial exits with everywhere. */

@@ -1,12 +1,12 @@
 import { Airlock, type Command as Ran, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { exitCodeOf } from '../attach.ts'
+import { exitCodeOf } from '../run/attach.ts'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { formatLimits } from '../limit-options.ts'
-import { stateCell } from '../state-cell.ts'
-import { renderFacts, renderTable, type Cell } from '../table.ts'
-import { formatDuration } from '../units.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { formatLimits } from '../options/limit-options.ts'
+import { stateCell } from '../text/state-cell.ts'
+import { renderFacts, renderTable, type Cell } from '../text/table.ts'
+import { formatDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const COMMANDS = 10

@@ -1,13 +1,13 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
 import type { Runtime } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { addCodeOptions, toStepOptions, type CodeOptions } from '../code-options.ts'
+import { addCodeOptions, toStepOptions, type CodeOptions } from '../options/code-options.ts'
 import type { Context } from '../context.ts'
-import { readCodeFile, readStdin } from '../read-code.ts'
+import { readCodeFile, readStdin } from '../run/read-code.ts'
 import { Repl } from '../repl/repl.ts'
-import { runCode } from '../run-code.ts'
+import { runCode } from '../run/run-code.ts'
 import { withJson, type JsonOption } from '../verb.ts'
-import { withSession } from '../with-session.ts'
+import { withSession } from '../run/with-session.ts'
 
 type Options = CodeOptions & JsonOption & { readonly code?: string }
 

@@ -2,9 +2,9 @@ import { Airlock, type ApiKey, type NewApiKey } from '@airlock/sdk'
 import { type Command, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { listPages } from '../list-pages.ts'
-import { collectWords } from '../pairs.ts'
-import { renderTable, type Cell, type Row } from '../table.ts'
-import { formatDuration, parseDuration } from '../units.ts'
+import { collectWords } from '../text/pairs.ts'
+import { renderTable, type Cell, type Row } from '../text/table.ts'
+import { formatDuration, parseDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const ROLES = ['admin', 'operator', 'developer', 'auditor'] as const

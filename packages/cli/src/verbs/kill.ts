@@ -2,9 +2,9 @@ import { Airlock, type KillReport, type KillTarget } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { createInterface } from 'node:readline/promises'
 import type { Context } from '../context.ts'
-import { withProgress } from '../progress.ts'
-import { renderTable, type Cell, type Row } from '../table.ts'
-import type { Terminal } from '../terminal.ts'
+import { withProgress } from '../text/progress.ts'
+import { renderTable, type Cell, type Row } from '../text/table.ts'
+import type { Terminal } from '../text/terminal.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Options extends JsonOption {

@@ -1,10 +1,10 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { addLimitOptions, toLimits, type LimitOptions } from '../limit-options.ts'
-import { renderFacts } from '../table.ts'
-import { formatBytes, formatDuration } from '../units.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { addLimitOptions, toLimits, type LimitOptions } from '../options/limit-options.ts'
+import { renderFacts } from '../text/table.ts'
+import { formatBytes, formatDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineLimits(command: Command, context: Context): void {

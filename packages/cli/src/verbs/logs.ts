@@ -1,8 +1,8 @@
 import { Airlock, type RunningCommand } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { OutputPrinter } from '../attach.ts'
+import { OutputPrinter } from '../run/attach.ts'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = JsonOption & { readonly follow?: boolean; readonly full?: boolean }

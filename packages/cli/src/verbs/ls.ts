@@ -1,10 +1,10 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { collectPairs } from '../pairs.ts'
-import { stateCell } from '../state-cell.ts'
-import { renderTable, type Row } from '../table.ts'
-import { formatBytes, formatDuration } from '../units.ts'
+import { collectPairs } from '../text/pairs.ts'
+import { stateCell } from '../text/state-cell.ts'
+import { renderTable, type Row } from '../text/table.ts'
+import { formatBytes, formatDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 /** More than any node holds; whoever has more asks by label. */

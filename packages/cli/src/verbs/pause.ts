@@ -2,8 +2,8 @@ import { Airlock, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { reportFailure } from '../failure.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { withProgress } from '../progress.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { withProgress } from '../text/progress.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function definePause(command: Command, context: Context): void {

@@ -1,20 +1,20 @@
 import type { Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { attach, attachQuietly, exitCodeOf } from '../attach.ts'
-import { addFileOptions, type CodeOptions } from '../code-options.ts'
+import { attach, attachQuietly, exitCodeOf } from '../run/attach.ts'
+import { addFileOptions, type CodeOptions } from '../options/code-options.ts'
 import {
   addCommandOptions,
   toCommandLine,
   toCommandOptions,
   type RunOptions,
   waitingAirlock,
-} from '../command-options.ts'
+} from '../options/command-options.ts'
 import type { Context } from '../context.ts'
-import { copyIn } from '../copy-in.ts'
-import { Interrupts } from '../interrupts.ts'
-import { withProgress } from '../progress.ts'
-import { runFile, runtimeOf } from '../run-file.ts'
-import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../sandbox-options.ts'
+import { copyIn } from '../run/copy-in.ts'
+import { Interrupts } from '../run/interrupts.ts'
+import { withProgress } from '../text/progress.ts'
+import { runFile, runtimeOf } from '../run/run-file.ts'
+import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../options/sandbox-options.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = SandboxOptions & RunOptions & JsonOption & Pick<CodeOptions, 'with' | 'stdin'>

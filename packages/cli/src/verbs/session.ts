@@ -2,9 +2,9 @@ import { Airlock, type Session, type Step } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { reportFailure } from '../failure.ts'
-import { findSandbox } from '../find-sandbox.ts'
-import { renderFacts, renderTable, type Cell, type Row } from '../table.ts'
-import { formatDuration } from '../units.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
+import { renderFacts, renderTable, type Cell, type Row } from '../text/table.ts'
+import { formatDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const PAGE = 200

@@ -2,7 +2,7 @@ import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { listPages } from '../list-pages.ts'
-import { renderTable } from '../table.ts'
+import { renderTable } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineTenant(tenant: Command, context: Context): void {

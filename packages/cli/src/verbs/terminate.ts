@@ -1,9 +1,9 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { findSandbox } from '../find-sandbox.ts'
+import { findSandbox } from '../run/find-sandbox.ts'
 import { reportFailure } from '../failure.ts'
-import { withProgress } from '../progress.ts'
+import { withProgress } from '../text/progress.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = JsonOption & { readonly force?: boolean }

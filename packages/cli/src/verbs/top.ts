@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Context } from '../context.ts'
 import { printTop, watchTop, type TopOptions } from '../monitor/watch-top.ts'
 import { TOP_SORTS, type TopSort } from '../monitor/top-view.ts'
-import { formatDuration, parseDuration } from '../units.ts'
+import { formatDuration, parseDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const EVERY_MS = { default: 2_000, min: 500, max: 3_600_000 }

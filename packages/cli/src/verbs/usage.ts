@@ -1,7 +1,7 @@
 import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { renderTable } from '../table.ts'
+import { renderTable } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface UsageOptions extends JsonOption {

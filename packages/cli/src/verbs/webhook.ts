@@ -1,8 +1,8 @@
 import { Airlock, type Webhook, type WebhookEvent } from '@airlock/sdk'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Context } from '../context.ts'
-import { type Cell, renderTable, type Row } from '../table.ts'
-import { formatDuration } from '../units.ts'
+import { type Cell, renderTable, type Row } from '../text/table.ts'
+import { formatDuration } from '../text/units.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 const EVENTS = ['approval.pending', 'approval.answered', 'kill', 'alert'] as const satisfies readonly WebhookEvent[]

@@ -1,7 +1,7 @@
 import { Airlock } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { renderFacts } from '../table.ts'
+import { renderFacts } from '../text/table.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineWhoami(command: Command, context: Context): void {

@@ -1,7 +1,7 @@
 import { AirlockError, type AgentState } from '@airlock/contract'
 import { assertUsable } from '../sandboxes/admit.ts'
 import { type AgentKey, findAgent, findAnyAgent, type StoredAgent, updateAgentState } from '../store/agents.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 
 /** Every legal move of an agent. Out of `suspended` leads only what an admin asks for: `resume`. */
 export const AGENT_MOVES = {

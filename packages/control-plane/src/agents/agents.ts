@@ -25,7 +25,7 @@ import {
 } from '../store/agents.ts'
 import { removeGrantsOf } from '../store/grants.ts'
 import { countLiving } from '../store/sandboxes.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { AgentEnds } from './agent-ends.ts'
 import { moveAgent } from './agent-moves.ts'
 import type { Context } from '../app/context.ts'

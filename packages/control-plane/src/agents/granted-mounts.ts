@@ -1,7 +1,7 @@
 import { AirlockError, type Mount, type PermitMount } from '@airlock/contract'
 import type { AgentKey } from '../store/agents.ts'
 import { listGrants } from '../store/grants.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 
 /**
  * What a sandbox of an agent sees of a node: everything it was granted there, and nothing else. Preconditions: in the

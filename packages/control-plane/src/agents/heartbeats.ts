@@ -1,7 +1,7 @@
 import type { Clock } from '@airlock/std'
 import { setAgentSeen, type StoredAgent } from '../store/agents.ts'
-import { LatestTimes } from '../store/latest-times.ts'
-import type { Store } from '../store/store.ts'
+import { LatestTimes } from '../store/engine/latest-times.ts'
+import type { Store } from '../store/engine/store.ts'
 
 /** When agents were last seen. Every use of a sandbox is a sign of life of its agent, and so is every call of its own key. */
 export class Heartbeats {

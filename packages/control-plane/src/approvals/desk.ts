@@ -10,7 +10,7 @@ import {
   moveApproval,
   type StoredApproval,
 } from '../store/approvals.ts'
-import type { Queries, Store } from '../store/store.ts'
+import type { Queries, Store } from '../store/engine/store.ts'
 import { covers } from './cover.ts'
 import { type ApprovalKey, approvalKey } from './key.ts'
 import type { ApprovalNews } from './news.ts'

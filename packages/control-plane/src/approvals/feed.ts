@@ -2,7 +2,7 @@ import type { ApprovalEvent } from '@airlock/contract'
 import type { Clock } from '@airlock/std'
 import type { ApprovalNews } from './news.ts'
 import { listApprovals, listChanged, type StoredApproval } from '../store/approvals.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { toApproval } from './nouns.ts'
 
 /** What another node did is seen within this time; what this one does, at once. */

@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { findApiKey } from '../store/api-keys.ts'
-import type { Queries, Store } from '../store/store.ts'
+import type { Queries, Store } from '../store/engine/store.ts'
 import type { Caller } from '../app/caller.ts'
 
 /** How many keys are looked at on the way to those that nobody made. */

@@ -4,7 +4,7 @@ import { listOwedCommands, setCommandsRecorded, type StoredCommand } from '../st
 import { listOwedSandboxes, setSandboxesRecorded, type StoredSandbox } from '../store/sandboxes.ts'
 import { listOwedSessions, setSessionsRecorded, type StoredSession } from '../store/sessions.ts'
 import { listOwedSteps, setStepsRecorded, type StoredStep } from '../store/steps.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import { commandEndRecord, sandboxEndRecord, sessionEndRecord, stepEndRecord } from './end-records.ts'
 

@@ -4,7 +4,7 @@ import { DEFAULT_AGENT } from '@airlock/contract'
 import { type Clock, randomText } from '@airlock/std'
 import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
 import { findApiKey, insertApiKey, revokeApiKeysOf } from '../store/api-keys.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { mintApiKey, parseApiKey, refuseApiKey } from './api-keys.ts'
 

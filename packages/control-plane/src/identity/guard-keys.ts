@@ -1,6 +1,6 @@
 import type { Clock } from '@airlock/std'
 import { listGuardKeys, type StoredApiKey } from '../store/api-keys.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 
 /** More admins and operators than that do not all reach a killswitch while the store is away; those of the platform do. */
 const MOST = 10_000

@@ -1,6 +1,6 @@
 import type { KillReport } from '@airlock/contract'
 import { deadline, type Log, untilAborted } from '@airlock/std'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { listWebhookTenants } from '../store/webhooks.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 

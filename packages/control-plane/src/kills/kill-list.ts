@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { findKillOf, type StoredKill } from '../store/kills.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 
 /** Whom or what something is about; null where it is not about one. */
 export interface Concern {

@@ -1,7 +1,7 @@
 import { type FrozenSandboxes, isAirlockError, PERMIT_LIFE_MS } from '@airlock/contract'
 import { deadline, sleep, inParallel } from '@airlock/std'
 import { listLivingIn, type LivingPlace, type StoredKill, type StoredKilled } from '../store/kills.ts'
-import { within } from '../store/within.ts'
+import { within } from '../store/engine/within.ts'
 import type { Connections } from '../doors/connections.ts'
 import type { Context } from '../app/context.ts'
 import type { Termination } from '../sandboxes/terminate.ts'

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { findSandbox } from '../store/sandboxes.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { insertWebhook } from '../store/webhooks.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { KillHooks, webhookHook } from './kill-hooks.ts'
 import { Killswitch } from './killswitch.ts'

@@ -17,7 +17,7 @@ import {
 } from '../store/kills.ts'
 import { findSandbox, listLiving } from '../store/sandboxes.ts'
 import { findTenant } from '../store/tenants.ts'
-import { within } from '../store/within.ts'
+import { within } from '../store/engine/within.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'

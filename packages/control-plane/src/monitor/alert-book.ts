@@ -1,7 +1,7 @@
 import type { AlertCounts } from '@airlock/contract'
 import { clearAlert, countAlertsOfLiving, insertAlert, listOpenAlerts, type StoredAlert } from '../store/alerts.ts'
 import type { Context } from '../app/context.ts'
-import type { Queries, Store } from '../store/store.ts'
+import type { Queries, Store } from '../store/engine/store.ts'
 
 /** Writes that wait for a store that does not answer; beyond it the oldest are given up. */
 const WAITING = 10_000

@@ -1,6 +1,6 @@
 import type { MetricPoint } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openStore, type Store, type StorePlace } from '../store/store.ts'
+import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { History, KEPT_MS } from './history.ts'
 import { toSampled } from './tally.ts'

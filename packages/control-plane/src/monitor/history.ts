@@ -15,7 +15,7 @@ import {
   type StoredPoint,
   type Tally,
 } from '../store/metrics.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { nextTurn } from './next-turn.ts'
 import { addTallies, type Sampled, toPoint } from './tally.ts'
 

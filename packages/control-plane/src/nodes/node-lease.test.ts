@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { TestPostgres } from '../../../../test/support/postgres.ts'
 import { requires } from '../../../../test/support/requires.ts'
 import { findNode } from '../store/nodes.ts'
-import { openStore, type Store, type StorePlace } from '../store/store.ts'
+import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { type LeaseTimes, NodeLease } from './node-lease.ts'
 import { Readiness } from './readiness.ts'

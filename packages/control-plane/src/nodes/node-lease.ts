@@ -10,7 +10,7 @@ import {
   type StoredNode,
   takeNode,
 } from '../store/nodes.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import type { NodeIdentity } from './node-identity.ts'
 
 export interface LeaseTimes {

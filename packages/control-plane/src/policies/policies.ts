@@ -28,7 +28,7 @@ import {
   storedDocument,
   type StoredPolicy,
 } from '../store/policies.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { doRecorded } from '../evidence/evidence.ts'

@@ -2,7 +2,7 @@ import { type PolicyDocument, policyDocument, type Question } from '@airlock/con
 import { createLog } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { insertPolicy, PLATFORM, type StoredPolicy } from '../store/policies.ts'
-import { openStore, type Store, type StorePlace } from '../store/store.ts'
+import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { PolicyBook } from './policy-book.ts'
 

@@ -17,7 +17,7 @@ import {
   storedDocument,
   type StoredPolicy,
 } from '../store/policies.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 
 /** Another server that shares the store has written at most this long ago what we do not know yet, and what it takes to read it. */
 const LOOK_EVERY_MS = 1000

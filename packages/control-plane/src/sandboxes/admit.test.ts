@@ -5,7 +5,7 @@ import { createSandboxBody, DEFAULTS, type Principal } from '@airlock/contract'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultAgent } from '../identity/first-start.ts'
 import { insertAgentIfAbsent, type StoredAgent } from '../store/agents.ts'
-import { openStore, type Store } from '../store/store.ts'
+import { openStore, type Store } from '../store/engine/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { admit } from './admit.ts'
 

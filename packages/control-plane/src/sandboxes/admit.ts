@@ -1,6 +1,6 @@
 import { AirlockError, type CreateSandboxBody, type Limits, type Principal } from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import { assertNotKilled } from '../kills/kill-list.ts'
 import { fillLimits } from './fill-limits.ts'
 import { type TemplateFacts, templateFacts } from '../templates/template-facts.ts'

@@ -17,7 +17,7 @@ import { assertAsDecided, grantedMounts, toMount } from '../agents/granted-mount
 import type { StoredAgent } from '../store/agents.ts'
 import { findReservation } from '../store/budgets.ts'
 import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from '../store/sandboxes.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { Activity } from './activity.ts'
 import { connectAgent } from '../agents/agent-moves.ts'
 import { nodeCapacity } from '../nodes/node-capacity.ts'

@@ -1,6 +1,6 @@
 import { AirlockError, type SandboxState } from '@airlock/contract'
 import { type SandboxChanges, type StoredSandbox, updateState } from '../store/sandboxes.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 
 /** Every legal move of a sandbox. All ends go through `stopping`, so that one that was cut short is found again. */
 export const MOVES = {

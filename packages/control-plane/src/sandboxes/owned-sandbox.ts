@@ -1,7 +1,7 @@
 import { AirlockError, isAirlockError, type Principal } from '@airlock/contract'
 import { findNode } from '../store/nodes.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import { isEnded } from './lifecycle.ts'

@@ -4,7 +4,7 @@ import { type CommandEnd, loseCommandsOf, type StoredCommand } from '../store/co
 import { countLiving, findSandbox, type SandboxChanges, type StoredSandbox } from '../store/sandboxes.ts'
 import { endSessionsOf, type StoredSession } from '../store/sessions.ts'
 import { loseStepsOf, type StepEnd, type StoredStep } from '../store/steps.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { Activity } from './activity.ts'
 import { idleAgent } from '../agents/agent-moves.ts'
 import { billSandbox } from '../spend/billing.ts'

@@ -1,7 +1,7 @@
 import { AirlockError, type ErrorCode, isAirlockError } from '@airlock/contract'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import { findSession, type StoredSession } from '../store/sessions.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import { assertHere, awake, mayUseAgent } from '../sandboxes/owned-sandbox.ts'

@@ -1,6 +1,6 @@
 import { dayOf } from './reserve.ts'
 import { listLiving, type StoredSandbox } from '../store/sandboxes.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import { insertUsageFact, sumBilled } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
 

@@ -1,7 +1,7 @@
 import { dayOf, limitsOf } from './reserve.ts'
 import type { BudgetScope } from '../store/budgets.ts'
 import { listLiving, type StoredSandbox } from '../store/sandboxes.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import { sumSpent } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
 import type { Termination } from '../sandboxes/terminate.ts'

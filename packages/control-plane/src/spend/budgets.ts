@@ -8,7 +8,7 @@ import {
 import { dayOf, limitsOf } from './reserve.ts'
 import { findAgent } from '../store/agents.ts'
 import { type BudgetScope, findSetLimits, putSetLimits, type SetLimits, sumHeld } from '../store/budgets.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import { sumSpent } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'

@@ -7,7 +7,7 @@ import {
   sumHeld,
   updateReservation,
 } from '../store/budgets.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import { sumSpent } from '../store/usage.ts'
 
 const RETRY_AFTER_S = 5

@@ -1,8 +1,8 @@
 import { type AgentState, agentState, labels } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedAgent = z.object({
   tenant: z.string(),

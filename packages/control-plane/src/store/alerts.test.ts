@@ -12,7 +12,7 @@ import {
   type StoredAlert,
 } from './alerts.ts'
 import { insertSandbox } from './sandboxes.ts'
-import { openStore, type Store } from './store.ts'
+import { openStore, type Store } from './engine/store.ts'
 import { insertTenantIfAbsent } from './tenants.ts'
 import { DIALECTS, type TestStores } from './testing/dialects.ts'
 

@@ -2,7 +2,7 @@ import { type AlertCounts, alertLevel, watched } from '@airlock/contract'
 import { sql } from 'kysely'
 import { z } from 'zod'
 import { LIVING_STATES } from './sandboxes.ts'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 /** At most one is open for a sandbox, a resource and a level. */
 const storedAlert = z

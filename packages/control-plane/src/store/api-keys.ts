@@ -1,9 +1,9 @@
 import { role } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
-import { rawQuery } from './raw-query.ts'
-import { rowParser } from './row-parser.ts'
-import type { Queries } from './store.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import { rowParser } from './engine/row-parser.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedApiKey = z.object({
   id: z.string(),

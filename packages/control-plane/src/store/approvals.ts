@@ -1,8 +1,8 @@
 import { approvalScope, approvalState, type ApprovalState, decision, point, question } from '@airlock/contract'
 import { type Expression, sql } from 'kysely'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
-import type { Queries } from './store.ts'
+import { jsonColumn } from './engine/json-column.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedApproval = z.object({
   id: z.string(),

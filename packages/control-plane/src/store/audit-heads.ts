@@ -1,7 +1,7 @@
 import { type SignedHead, signedHead } from '@airlock/contract'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
-import type { Queries } from './store.ts'
+import { jsonColumn } from './engine/json-column.ts'
+import type { Queries } from './engine/store.ts'
 
 const headRow = z.object({ head: jsonColumn(signedHead) })
 

@@ -1,7 +1,7 @@
 import type { BudgetLimits } from '@airlock/contract'
 import { z } from 'zod'
-import type { BudgetTable, ReservationTable } from './schema.ts'
-import type { Queries } from './store.ts'
+import type { BudgetTable, ReservationTable } from './engine/schema.ts'
+import type { Queries } from './engine/store.ts'
 
 /** Whose budget: an agent's, or with null that of its tenant as a whole. */
 export interface BudgetScope {

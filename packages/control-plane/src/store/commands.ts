@@ -1,8 +1,8 @@
 import { commandState, decision, endCause, type EndCause, keptOutput } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
-import { rawQuery } from './raw-query.ts'
-import type { Queries } from './store.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedCommand = z.object({
   id: z.string(),

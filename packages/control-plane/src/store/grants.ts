@@ -1,8 +1,8 @@
 import { grant } from '@airlock/contract'
 import { z } from 'zod'
 import type { AgentKey } from './agents.ts'
-import { jsonColumn } from './json-column.ts'
-import type { Queries } from './store.ts'
+import { jsonColumn } from './engine/json-column.ts'
+import type { Queries } from './engine/store.ts'
 
 const words = jsonColumn(z.array(z.string()))
 

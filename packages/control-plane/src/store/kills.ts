@@ -1,8 +1,8 @@
 import { killScope } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn } from './json-column.ts'
+import { flagColumn } from './engine/json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 export const storedKill = z.object({
   id: z.string(),

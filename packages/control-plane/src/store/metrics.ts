@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { rawQuery } from './raw-query.ts'
-import type { MetricPointTable } from './schema.ts'
-import type { Queries } from './store.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import type { MetricPointTable } from './engine/schema.ts'
+import type { Queries } from './engine/store.ts'
 
 export const MINUTE_MS = 60_000
 export const QUARTER_MS = 15 * MINUTE_MS

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { walk } from './migrations/0001-walk.ts'
 import { nodes } from './migrations/0002-nodes.ts'
 import { adoptRows } from './nodes.ts'
-import { openPostgres } from './postgres.ts'
-import { openSqlite } from './sqlite.ts'
-import { openStore } from './store.ts'
+import { openPostgres } from './engine/postgres.ts'
+import { openSqlite } from './engine/sqlite.ts'
+import { openStore } from './engine/store.ts'
 import { DIALECTS, type TestStores } from './testing/dialects.ts'
 
 const HEAD = "'5', 'h', '{}', 1"

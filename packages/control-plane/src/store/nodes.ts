@@ -1,7 +1,7 @@
 import { type Expression, sql } from 'kysely'
 import { z } from 'zod'
 import { LIVING_STATES } from './sandboxes.ts'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedNode = z.object({
   id: z.string(),

@@ -1,7 +1,7 @@
 import { policyDocument } from '@airlock/contract'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
-import type { Queries } from './store.ts'
+import { jsonColumn } from './engine/json-column.ts'
+import type { Queries } from './engine/store.ts'
 
 /** Of the whole server; everything else is the name of a tenant. */
 export const PLATFORM = ''

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { later } from './later.ts'
-import type { Queries } from './store.ts'
+import { later } from './engine/later.ts'
+import type { Queries } from './engine/store.ts'
 
 /** Tokens of a sandbox that were issued before this are void; undefined when none was ever taken back. */
 export async function findTokensVoidBefore(db: Queries, sandbox: string): Promise<number | undefined> {

@@ -12,12 +12,12 @@ import {
 } from '@airlock/contract'
 import type { Insertable } from 'kysely'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
-import type { SandboxTable } from './schema.ts'
-import { later } from './later.ts'
-import { rawQuery } from './raw-query.ts'
-import { rowParser } from './row-parser.ts'
-import type { Queries } from './store.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
+import type { SandboxTable } from './engine/schema.ts'
+import { later } from './engine/later.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import { rowParser } from './engine/row-parser.ts'
+import type { Queries } from './engine/store.ts'
 
 /** States in which a sandbox holds its name and its place on the node. */
 export const LIVING_STATES = ['creating', 'active', 'paused', 'stopping'] as const satisfies readonly SandboxState[]

@@ -30,7 +30,7 @@ import {
   setStepsRecorded,
   type StoredStep,
 } from './steps.ts'
-import { openStore, type Store } from './store.ts'
+import { openStore, type Store } from './engine/store.ts'
 import { insertTenantIfAbsent } from './tenants.ts'
 import { DIALECTS, type TestStores } from './testing/dialects.ts'
 

@@ -1,11 +1,11 @@
 import { labels, runtime, sessionEndReason, type SessionState, sessionState } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
-import { later } from './later.ts'
-import { rawQuery } from './raw-query.ts'
-import { rowParser } from './row-parser.ts'
-import type { Queries } from './store.ts'
+import { later } from './engine/later.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import { rowParser } from './engine/row-parser.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedSession = z.object({
   id: z.string(),

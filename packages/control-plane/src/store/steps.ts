@@ -1,8 +1,8 @@
 import { decision, endCause, type EndCause, resourceUsage, stepError, stepStatus } from '@airlock/contract'
 import { z } from 'zod'
-import { flagColumn, jsonColumn } from './json-column.ts'
-import { rawQuery } from './raw-query.ts'
-import type { Queries } from './store.ts'
+import { flagColumn, jsonColumn } from './engine/json-column.ts'
+import { rawQuery } from './engine/raw-query.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedStep = z.object({
   id: z.string(),

@@ -1,8 +1,8 @@
 import { templateSpec } from '@airlock/contract'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
+import { jsonColumn } from './engine/json-column.ts'
 import { LIVING_STATES } from './sandboxes.ts'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedTemplate = z.object({
   tenant: z.string(),

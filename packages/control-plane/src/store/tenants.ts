@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Queries } from './store.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedTenant = z.object({ id: z.string(), createdAt: z.int() })
 export type StoredTenant = z.infer<typeof storedTenant>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { UsageFactTable } from './schema.ts'
-import type { Queries } from './store.ts'
+import type { UsageFactTable } from './engine/schema.ts'
+import type { Queries } from './engine/store.ts'
 
 export type StoredUsageFact = Readonly<UsageFactTable>
 

@@ -1,7 +1,7 @@
 import { webhookEvent } from '@airlock/contract'
 import { z } from 'zod'
-import { jsonColumn } from './json-column.ts'
-import type { Queries } from './store.ts'
+import { jsonColumn } from './engine/json-column.ts'
+import type { Queries } from './engine/store.ts'
 
 const storedWebhook = z.object({
   id: z.string(),

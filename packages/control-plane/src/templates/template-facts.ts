@@ -1,6 +1,6 @@
 import { AirlockError, type TemplateSpec } from '@airlock/contract'
 import { findTemplate, type TemplateKey } from '../store/templates.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 
 /** What a new sandbox starts from: where its image comes from, and what is filled in for the caller. */
 export interface TemplateFacts {

@@ -17,7 +17,7 @@ import {
   revokeApiKey,
   type StoredApiKey,
 } from '../store/api-keys.ts'
-import type { Queries } from '../store/store.ts'
+import type { Queries } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'

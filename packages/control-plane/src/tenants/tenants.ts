@@ -1,7 +1,7 @@
 import { AirlockError, type CreateTenantBody, type Principal, type Tenant } from '@airlock/contract'
 import { defaultAgent } from '../identity/first-start.ts'
 import { insertAgentIfAbsent } from '../store/agents.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { findTenant, insertTenantIfAbsent, pageTenants, type StoredTenant } from '../store/tenants.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'

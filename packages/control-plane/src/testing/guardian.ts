@@ -5,7 +5,7 @@ import type { Approvals, Asker } from '../approvals/asker.ts'
 import { Guardian } from '../policies/guardian.ts'
 import { KillList } from '../kills/kill-list.ts'
 import { PolicyBook } from '../policies/policy-book.ts'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 
 /** For tests: the real Guardian on the policies of a store, with nobody to answer an ask. */

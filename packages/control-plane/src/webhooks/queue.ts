@@ -1,7 +1,7 @@
 import type { AuditSink } from '@airlock/audit'
 import type { WebhookEvent } from '@airlock/contract'
 import { type Clock, deadline, type Log, newId, sleep } from '@airlock/std'
-import type { Store } from '../store/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { findWebhook, listWebhooks, setDelivered, type StoredWebhook } from '../store/webhooks.ts'
 import { describeError } from '../evidence/evidence.ts'
 import { postWebhook } from './post.ts'

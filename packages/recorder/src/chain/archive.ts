@@ -7,7 +7,7 @@ import { DroppedFile } from './dropped-file.ts'
 import type { ChainPlace } from './tail.ts'
 import { type Outline, SegmentIndexes } from './segment-index.ts'
 import { isCode, listSegments, type Segment } from './segments.ts'
-import type { Tally } from './tally.ts'
+import type { Tally } from '../reading/tally.ts'
 
 /** A segment and what is known of it. */
 export interface Shelf {

@@ -9,9 +9,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Archive } from './archive.ts'
 import { type OpenFile, openSegment, type SegmentFile } from './chain-file.ts'
 import { Chain, type ChainOptions, type Entry } from './chain.ts'
-import { exportChain } from './export.ts'
-import type { RecorderKeys } from './keys.ts'
-import { queryChain, toAsked } from './query.ts'
+import { exportChain } from '../reading/export.ts'
+import type { RecorderKeys } from '../keys.ts'
+import { queryChain, toAsked } from '../reading/query.ts'
 import { recoverChain } from './recover.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')

@@ -11,14 +11,14 @@ import {
 import { type Clock, type Log, newId } from '@airlock/std'
 import type { z } from 'zod'
 import { ChainFile, type OpenFile } from './chain-file.ts'
-import type { RecorderKeys } from './keys.ts'
+import type { RecorderKeys } from '../keys.ts'
 import { cutDoubtful, KNOWN_RIDS, type Recovered } from './recover.ts'
 import { Growth } from './growth.ts'
 import { Jumps } from './jumps.ts'
 import type { Segment } from './segments.ts'
 import { sealRecord } from './stored-line.ts'
 import { type ChainTail, type Doubtful, verifyTail } from './tail.ts'
-import { Tally } from './tally.ts'
+import { Tally } from '../reading/tally.ts'
 
 const MAX_BATCH = 1024
 const MAX_QUEUE = 16 * 1024

@@ -2,7 +2,7 @@ import { isSignedBy } from '@airlock/audit'
 import { type QuarantinedHead, quarantinedHead, type SignedHead } from '@airlock/contract'
 import type { Archive } from './archive.ts'
 import type { Chain } from './chain.ts'
-import { queryChain } from './query.ts'
+import { queryChain } from '../reading/query.ts'
 import { readForward } from './segments.ts'
 
 /** What others know of a chain. */

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { requires } from '../../../test/support/requires.ts'
-import { readSyscalls, type Syscall, traced } from '../../../test/support/syscalls.ts'
-import { aRecord, RecorderProcess } from './testing/recorder-process.ts'
+import { requires } from '../../../../test/support/requires.ts'
+import { readSyscalls, type Syscall, traced } from '../../../../test/support/syscalls.ts'
+import { aRecord, RecorderProcess } from '../testing/recorder-process.ts'
 
 const CALLS = ['pwrite64', 'fdatasync', 'fsync', 'write', 'writev', 'sendmsg', 'sendto']
 

@@ -4,7 +4,7 @@ import { verifyExport } from '@airlock/audit'
 import { describe, expect, it } from 'vitest'
 import { contradiction } from './contradiction.ts'
 import { quarantine } from './quarantine.ts'
-import { append, ChainDir, exportLines } from './testing/chain-dir.ts'
+import { append, ChainDir, exportLines } from '../testing/chain-dir.ts'
 
 /** Three segments; what follows happens to the files of a recorder that is down. */
 const damages: readonly [string, (dir: string, segments: readonly string[]) => void, number][] = [

@@ -4,7 +4,7 @@ import { GENESIS } from '@airlock/audit'
 import { endOfLines, listSegments, readBackward, readExactly, type Segment, syncDir } from './segments.ts'
 import { tallySegment } from './segment-index.ts'
 import { type ChainPlace, type ChainTail, type Doubtful, findGood, verifyTail } from './tail.ts'
-import { Tally } from './tally.ts'
+import { Tally } from '../reading/tally.ts'
 
 /** How many records back a `rid` that is sent again is recognised. */
 export const KNOWN_RIDS = 16 * 1024

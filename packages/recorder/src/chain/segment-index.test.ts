@@ -4,12 +4,12 @@ import type { RecordFilter } from '@airlock/audit'
 import type { AuditRecord, NewRecord } from '@airlock/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { pageChain } from './follow.ts'
-import { Histogram } from './histogram.ts'
-import { queryChain } from './query.ts'
-import { summarize } from './summary.ts'
-import { matches } from './tally.ts'
-import { append, ChainDir, exportLines } from './testing/chain-dir.ts'
+import { pageChain } from '../reading/follow.ts'
+import { Histogram } from '../reading/histogram.ts'
+import { queryChain } from '../reading/query.ts'
+import { summarize } from '../reading/summary.ts'
+import { matches } from '../reading/tally.ts'
+import { append, ChainDir, exportLines } from '../testing/chain-dir.ts'
 
 const AGENTS = ['one', 'two', 'three'] as const
 const SANDBOXES = ['sbx_a', 'sbx_b', 'sbx_c'] as const

@@ -5,7 +5,7 @@ import type { Log } from '@airlock/std'
 import { z } from 'zod'
 import { readForward, type Segment } from './segments.ts'
 import { parseStored } from './stored-line.ts'
-import { storedTally, Tally } from './tally.ts'
+import { storedTally, Tally } from '../reading/tally.ts'
 
 /** So many of a chain are kept in memory; the others are read again when they are needed. */
 const MAX_CACHED = 64

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonical, type ChainPosition, ChainVerifier, GENESIS, isSignedBy, macOf } from '@airlock/audit'
 import { type SignedHead, signedHead } from '@airlock/contract'
-import type { RecorderKeys } from './keys.ts'
+import type { RecorderKeys } from '../keys.ts'
 import { isCode, readBackward, readPlaced, type Segment } from './segments.ts'
 import { exportLine, isOurs, parseStored } from './stored-line.ts'
 

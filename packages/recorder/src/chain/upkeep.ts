@@ -1,10 +1,10 @@
 import type { Clock, Log } from '@airlock/std'
 import type { Archive } from './archive.ts'
 import type { Chain } from './chain.ts'
-import type { Floods } from './floods.ts'
+import type { Floods } from '../floods.ts'
 import type { Retention } from './retention.ts'
 import type { Segment } from './segments.ts'
-import type { Tally } from './tally.ts'
+import type { Tally } from '../reading/tally.ts'
 import { PastVerifier } from './verify-past.ts'
 
 const EVERY_MS = 60_000

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 import { type Broken, canonical, ChainVerifier } from '@airlock/audit'
 import { AirlockError } from '@airlock/contract'
-import type { Archive } from './archive.ts'
-import type { Chain } from './chain.ts'
-import { isCode, readForward } from './segments.ts'
-import { exportLine } from './stored-line.ts'
+import type { Archive } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
+import { isCode, readForward } from '../chain/segments.ts'
+import { exportLine } from '../chain/stored-line.ts'
 
 /**
  * Everything acknowledged when it began, as others may see it, and a head signed for it. The lines are verified on the

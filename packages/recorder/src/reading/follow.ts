@@ -1,7 +1,7 @@
 import type { Followed, RecordFilter, RecordPage } from '@airlock/audit'
 import { AirlockError, type AuditRecord } from '@airlock/contract'
-import type { Archive } from './archive.ts'
-import type { Chain } from './chain.ts'
+import type { Archive } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
 import { ForwardReader } from './forward-reader.ts'
 import { queryChain } from './query.ts'
 

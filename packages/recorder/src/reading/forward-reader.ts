@@ -1,10 +1,10 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { RecordFilter } from '@airlock/audit'
 import type { AuditRecord } from '@airlock/contract'
-import { type Archive, ifGone } from './archive.ts'
-import type { Chain } from './chain.ts'
-import { readExactly, readForward, type Segment } from './segments.ts'
-import { parseStored } from './stored-line.ts'
+import { type Archive, ifGone } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
+import { readExactly, readForward, type Segment } from '../chain/segments.ts'
+import { parseStored } from '../chain/stored-line.ts'
 import { matches } from './tally.ts'
 
 const PROBE_BYTES = 64 * 1024

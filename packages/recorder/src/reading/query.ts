@@ -1,9 +1,9 @@
 import type { RecordFilter } from '@airlock/audit'
 import type { AuditQuery, AuditRecord } from '@airlock/contract'
-import { type Archive, ifGone, type Shelf } from './archive.ts'
-import type { Chain } from './chain.ts'
-import { readBackward } from './segments.ts'
-import { parseStored } from './stored-line.ts'
+import { type Archive, ifGone, type Shelf } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
+import { readBackward } from '../chain/segments.ts'
+import { parseStored } from '../chain/stored-line.ts'
 import { isBefore, matches } from './tally.ts'
 
 /** One page must fit one line of the protocol. */

@@ -1,8 +1,8 @@
 import type { AuditStats, Point, StatusCounts } from '@airlock/contract'
-import type { Archive, Shelf } from './archive.ts'
-import type { Chain } from './chain.ts'
+import type { Archive, Shelf } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
 import { addCounts, noCounts } from './kind-tally.ts'
-import type { RetentionRules } from './retention.ts'
+import type { RetentionRules } from '../chain/retention.ts'
 import { byName } from './summary.ts'
 
 interface Place {

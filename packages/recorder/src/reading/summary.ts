@@ -1,6 +1,6 @@
 import type { AgentSummary, Point, StatusCounts } from '@airlock/contract'
-import type { Archive } from './archive.ts'
-import type { Chain } from './chain.ts'
+import type { Archive } from '../chain/archive.ts'
+import type { Chain } from '../chain/chain.ts'
 import { addCounts, KindTally, noCounts } from './kind-tally.ts'
 import { isBefore } from './tally.ts'
 

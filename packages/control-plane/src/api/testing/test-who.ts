@@ -17,8 +17,8 @@ import { makeGuardian } from '../../testing/guardian.ts'
 import { staged } from '../../testing/staged.ts'
 import { createRegistry, type Registry } from '../../app/registry.ts'
 import { setKeyUsed } from '../../store/api-keys.ts'
-import { LatestTimes } from '../../store/latest-times.ts'
-import { openStore } from '../../store/store.ts'
+import { LatestTimes } from '../../store/engine/latest-times.ts'
+import { openStore } from '../../store/engine/store.ts'
 
 const BUDGET = {
   sandboxes: 5,

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { openStore } from '../store.ts'
+import { openStore } from '../engine/store.ts'
 import { insertTenantIfAbsent } from '../tenants.ts'
 
 /** For tests only, as a process of its own: says on stdout when each commit is done. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TestPostgres } from '../../../../../test/support/postgres.ts'
 import { requires } from '../../../../../test/support/requires.ts'
-import type { StorePlace } from '../store.ts'
+import type { StorePlace } from '../engine/store.ts'
 
 /** Makes empty stores of one dialect, as many as a file of tests wants. */
 export interface TestStores {
