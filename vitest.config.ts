@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 const LONG = '**/*.long.test.ts'
@@ -13,6 +14,13 @@ const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }
 // oxlint-disable-next-line node/no-process-env -- the one way to all workers
 process.env['TEST_SEED'] ??= String(randomInt(1_000_000))
 
+/** Tests that say of a store that what holds on one holds on the other. */
+function onEveryStore(): string[] {
+  return globSync('packages/control-plane/src/**/*.test.ts').filter((file) =>
+    /\bDIALECTS\b/.test(readFileSync(file, 'utf8')),
+  )
+}
+
 export default defineConfig({
   test: {
     reporters: ['./test/support/reporter.ts'],
@@ -25,9 +33,22 @@ export default defineConfig({
           include: ['{packages,bench}/**/*.test.ts', 'test/soak/**/*.test.ts'],
           exclude: [LONG, '**/node_modules/**'],
           globalSetup: ['test/support/one-postgres.ts'],
+          env: { TEST_DIALECTS: 'SQLite' },
           // There is no state in modules: a worker loads each once, not once a file.
           isolate: false,
           ...bounds,
+        },
+      },
+      // The same on the other store: there a test costs four times as much.
+      {
+        test: {
+          name: 'postgres',
+          include: onEveryStore(),
+          globalSetup: ['test/support/one-postgres.ts'],
+          env: { TEST_DIALECTS: 'PostgreSQL' },
+          isolate: false,
+          ...bounds,
+          ...late,
         },
       },
       { test: { name: 'style', include: ['test/style/**/*.test.ts'], ...bounds } },

@@ -9,7 +9,7 @@ const CASES = sample(
   CRASHES.filter(({ when }) => when === 'request'),
   {
     table: 'crash',
-    count: 4,
+    count: 2,
     nameOf: crashName,
     always: ['kill.frozen of the control-plane', ...FAILED_ONCE.filter((name) => !name.endsWith('at its start'))],
   },

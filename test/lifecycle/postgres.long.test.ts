@@ -166,7 +166,9 @@ function tellsPassword(server: TestServer): readonly string[] {
     const [environ, cmdline] = [readProc(pid, 'environ'), readProc(pid, 'cmdline')]
     if (cmdline.includes('secret-of-postgres')) names.push(`command line of ${pid}`)
     if (!environ.includes(server.home) || !environ.includes('secret-of-postgres')) continue
-    names.push(Number(pid) === server.pid ? 'supervisor' : (/packages\/([a-z-]+)\//.exec(cmdline)?.[1] ?? cmdline))
+    names.push(
+      Number(pid) === server.pid ? 'supervisor' : (/\/dist\/([a-z-]+)\/main\.js/.exec(cmdline)?.[1] ?? cmdline),
+    )
   }
   return names.sort()
 }

@@ -14,7 +14,7 @@ import {
 import { insertSandbox } from './sandboxes.ts'
 import { openStore, type Store } from './engine/store.ts'
 import { insertTenantIfAbsent } from './tenants.ts'
-import { DIALECTS, type TestStores } from './testing/dialects.ts'
+import { ALL_DIALECTS, type TestStores } from './testing/dialects.ts'
 
 const AGENT = {
   tenant: 'default',
@@ -45,7 +45,7 @@ const ALERT: StoredAlert = {
   clearedAt: null,
 }
 
-for (const dialect of DIALECTS)
+for (const dialect of ALL_DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
     let store: Store

@@ -7,11 +7,11 @@ import { adoptRows } from './nodes.ts'
 import { openPostgres } from './engine/postgres.ts'
 import { openSqlite } from './engine/sqlite.ts'
 import { openStore } from './engine/store.ts'
-import { DIALECTS, type TestStores } from './testing/dialects.ts'
+import { ALL_DIALECTS, type TestStores } from './testing/dialects.ts'
 
 const HEAD = "'5', 'h', '{}', 1"
 
-for (const dialect of DIALECTS)
+for (const dialect of ALL_DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
     beforeAll(async () => (stores = await dialect.start()))

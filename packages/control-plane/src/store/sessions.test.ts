@@ -32,9 +32,9 @@ import {
 } from './steps.ts'
 import { openStore, type Store } from './engine/store.ts'
 import { insertTenantIfAbsent } from './tenants.ts'
-import { DIALECTS, type TestStores } from './testing/dialects.ts'
+import { ALL_DIALECTS, type TestStores } from './testing/dialects.ts'
 
-for (const dialect of DIALECTS)
+for (const dialect of ALL_DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
     let store: Store

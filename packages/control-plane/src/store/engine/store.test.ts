@@ -21,9 +21,9 @@ import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import { openStore, type Store, type StorePlace } from './store.ts'
 import { insertTenantIfAbsent } from '../tenants.ts'
-import { DIALECTS, type TestStores } from '../testing/dialects.ts'
+import { ALL_DIALECTS, type TestStores } from '../testing/dialects.ts'
 
-for (const dialect of DIALECTS)
+for (const dialect of ALL_DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
     let place: StorePlace

@@ -6,6 +6,9 @@ import { TestPostgres } from '../../../../../test/support/postgres.ts'
 import { requires } from '../../../../../test/support/requires.ts'
 import type { StorePlace } from '../engine/store.ts'
 
+// oxlint-disable-next-line node/no-process-env -- said by the project that runs the tests
+const { TEST_DIALECTS } = process.env
+
 /** Makes empty stores of one dialect, as many as a file of tests wants. */
 export interface TestStores {
   make(): Promise<StorePlace>
@@ -25,8 +28,8 @@ interface TestDialect {
   start(): Promise<TestStores>
 }
 
-/** What holds on one holds on the other: `for (const dialect of DIALECTS) describe(dialect.name, dialect.options, …)`. */
-export const DIALECTS: readonly TestDialect[] = [
+/** What holds on one holds on the other: `for (const dialect of ALL_DIALECTS) describe(dialect.name, dialect.options, …)`. */
+export const ALL_DIALECTS: readonly TestDialect[] = [
   { name: 'SQLite', options: {}, start: async () => new SqliteStores() },
   {
     name: 'PostgreSQL',
@@ -34,6 +37,9 @@ export const DIALECTS: readonly TestDialect[] = [
     start: async () => new PostgresStores(await TestPostgres.shared()),
   },
 ]
+
+/** For what is not about the store itself: a project of `vitest.config.ts` runs it on one of them, another on the other. */
+export const DIALECTS = ALL_DIALECTS.filter(({ name }) => (TEST_DIALECTS ?? name).includes(name))
 
 class SqliteStores implements TestStores {
   readonly #dir = mkdtempSync(join(tmpdir(), 'airlock-stores-'))
