@@ -1,7 +1,7 @@
 import { toError } from './errors.ts'
 import type { Approval, ApprovalDetail, ApprovalEvent, ApprovalScope, ApprovalState } from './nouns.ts'
-import { parseServerEvents } from './http/sse.ts'
-import type { Transport } from './http/transport.ts'
+import { parseServerEvents } from './sse.ts'
+import type { Transport } from './transport.ts'
 
 export interface ApprovalListOptions {
   /** The pending ones when absent. */

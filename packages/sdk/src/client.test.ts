@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { Airlock, AirlockError, outputBytes, type Sandbox } from './index.ts'
-import { Transport } from './http/transport.ts'
+import { Transport } from './transport.ts'
 
 let api: TestApi
 let airlock: Airlock

@@ -15,7 +15,7 @@ import { Templates } from './templates.ts'
 import { Tenants } from './tenants.ts'
 import { Usage } from './usage.ts'
 import { Webhooks } from './webhooks.ts'
-import { Transport, type TransportOptions } from './http/transport.ts'
+import { Transport, type TransportOptions } from './transport.ts'
 
 export interface ListOptions {
   readonly state?: SandboxState | 'all' | undefined

@@ -1,7 +1,7 @@
 import { AirlockError } from './errors.ts'
-import { eventsOf, followEvents, type Progress, type Subject } from './http/event-stream.ts'
+import { eventsOf, followEvents, type Progress, type Subject } from './event-stream.ts'
 import type { Command, CommandEvent, CommandResult, SignalName } from './nouns.ts'
-import type { Bytes, Transport } from './http/transport.ts'
+import type { Bytes, Transport } from './transport.ts'
 
 export interface CommandOptions {
   readonly cwd?: string

@@ -1,6 +1,6 @@
 import { AirlockError } from './errors.ts'
 import type { FileEntry } from './nouns.ts'
-import type { Bytes, Transport } from './http/transport.ts'
+import type { Bytes, Transport } from './transport.ts'
 
 export interface FileListing {
   readonly entries: readonly FileEntry[]

@@ -21,7 +21,7 @@ export type { ImageSource, ImportOptions, Templates } from './templates.ts'
 export type { Tenants } from './tenants.ts'
 export type { Usage } from './usage.ts'
 export type { Webhooks } from './webhooks.ts'
-export type { Bytes, TransportOptions } from './http/transport.ts'
+export type { Bytes, TransportOptions } from './transport.ts'
 export type {
   Agent,
   AgentMetrics,

@@ -13,7 +13,7 @@ import type {
   SandboxMetrics,
   SomeLimits,
 } from './nouns.ts'
-import type { Transport } from './http/transport.ts'
+import type { Transport } from './transport.ts'
 
 export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { outputBytes } from './command.ts'
 import { AirlockError } from './errors.ts'
-import { eventsOf, followEvents, Patience, type Progress, type Subject } from './http/event-stream.ts'
+import { eventsOf, followEvents, Patience, type Progress, type Subject } from './event-stream.ts'
 import type { Step, StepEvent } from './nouns.ts'
 import { RichOutput } from './rich-output.ts'
-import { isRefused, pause, type Transport } from './http/transport.ts'
+import { isRefused, pause, type Transport } from './transport.ts'
 
 export interface StepOptions {
   /** Yours: the same id again answers the first result and runs nothing. One is made where none is given. */

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { AirlockError } from './errors.ts'
-import { eventsOf, Patience, type Progress, type Subject } from './http/event-stream.ts'
+import { eventsOf, Patience, type Progress, type Subject } from './event-stream.ts'
 import type { Template, TemplateEvent, TemplateSpec } from './nouns.ts'
-import { tarDirectory } from './tar.ts'
-import type { Transport } from './http/transport.ts'
+import { tarDirectory } from './archive/tar.ts'
+import type { Transport } from './transport.ts'
 
 /**
  * A root file system, an OCI layout or the output of `docker save`: a directory or a tar on this machine, or the bytes of a

@@ -62,7 +62,7 @@ for (const dialect of ALL_DIALECTS)
       })
 
       it('has steps without a gap in their numbers', async () => {
-        const files = readdirSync(new URL('migrations', import.meta.url)).sort()
+        const files = readdirSync(new URL('../migrations', import.meta.url)).sort()
         expect(files.map((name) => Number(name.slice(0, 4)))).toEqual(files.map((_, i) => i + 1))
         const names = await stores.run(place, 'select name from kysely_migration order by name')
         expect(names).toEqual(files.map((name) => name.replace('.ts', '')))

@@ -1,7 +1,7 @@
 import { createReadStream, type Stats } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AirlockError } from './errors.ts'
+import { AirlockError } from '../errors.ts'
 
 const BLOCK = 512
 const END_BLOCKS = 2

@@ -1,6 +1,6 @@
 import type { RouteName, RouteOutput } from '@airlock/contract'
-import { isOnThisMachine, resolveConfig, type ClientConfig, type ConfigOptions } from '../config.ts'
-import { AirlockError, parseErrorAnswer } from '../errors.ts'
+import { isOnThisMachine, resolveConfig, type ClientConfig, type ConfigOptions } from './config.ts'
+import { AirlockError, parseErrorAnswer } from './errors.ts'
 import { ROUTE_TABLE } from './route-table.ts'
 
 export type Bytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>

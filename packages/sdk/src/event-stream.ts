@@ -1,4 +1,4 @@
-import { AirlockError, toError } from '../errors.ts'
+import { AirlockError, toError } from './errors.ts'
 import { parseServerEvents } from './sse.ts'
 import { pause, type Transport } from './transport.ts'
 
