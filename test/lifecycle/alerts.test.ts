@@ -11,7 +11,8 @@ const WAIT_MS = 100_000
 const TEST_MS = 240_000
 const EVERY_SECOND = { AIRLOCK_MONITOR_EVERY_S: '1', AIRLOCK_MONITOR_SUSTAINED: '2', AIRLOCK_WEBHOOK_PRIVATE: 'true' }
 
-const FORK_BOMB = 'bomb() { bomb | bomb & }; bomb'
+/** One that goes on when it is refused: that of a shell dies out where it gets little of a processor. */
+const FORK_BOMB = ['python3', '-c', 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass']
 /** A program that is killed for want of memory, again and again. */
 const HOG = 'while :; do tail /dev/zero; done'
 const BURN = 'while :; do :; done'
@@ -183,7 +184,7 @@ describe('a sandbox is ended by the monitor', () => {
   it('for a fork bomb, with what was seen in evidence, and leaves others alone', async () => {
     await using other = await watched.sandbox({})
     const sandbox = await watched.sandbox({ pids: 64 })
-    await sandbox.start({ shell: FORK_BOMB })
+    await sandbox.start(FORK_BOMB)
     expect(await ended(sandbox)).toBe('pids_exhausted')
     const kills = await watched.kill(sandbox)
     expect(kills).toMatchObject([
