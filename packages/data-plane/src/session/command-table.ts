@@ -133,6 +133,11 @@ export class CommandTable {
     return record
   }
 
+  /** The guest may not know of it yet. */
+  isStarting(record: CommandRecord): boolean {
+    return this.#starting.has(record)
+  }
+
   started(record: CommandRecord): void {
     this.#starting.delete(record)
   }

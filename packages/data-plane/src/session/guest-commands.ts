@@ -77,7 +77,10 @@ export class GuestCommands {
 
   /** The guest is back: it gets the rest of every stdin. */
   attached(connection: GuestConnection): void {
-    for (const record of this.#options.table.records) {
+    const { table } = this.#options
+    for (const record of table.records) {
+      // One that is being started is fed once the guest has it: before that, its text would be for nobody.
+      if (table.isStarting(record)) continue
       if (record.isStdinEnded) connection.send({ type: 'eof', channel: record.channel })
       else if (record.isRunning) void this.#feed(record)
     }

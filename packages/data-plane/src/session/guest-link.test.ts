@@ -271,6 +271,15 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
     expect(String((await guest.finish(id)).stdout)).toBe(`${sha256(Buffer.from(text))}  -\n`)
   })
 
+  it('gives its text to a command that was asked for before the guest was back', async () => {
+    for (let round = 0; round < 5; round++) {
+      await guest.restartLink()
+      // The guest dials again a moment later.
+      const { stdout, command } = await guest.run(['cat'], { stdin: { text: 'given' }, timeoutMs: 5_000 })
+      expect([String(stdout), command.timedOut]).toEqual(['given', false])
+    }
+  })
+
   it('goes on with new commands, and the guest has forgotten the ended ones', async () => {
     await guest.restartLink()
     const known = guest.link.commands.list().length
