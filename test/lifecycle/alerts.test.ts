@@ -2,6 +2,7 @@ import { Airlock, type CreateOptions, type MetricEvent, type Sandbox } from '@ai
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { pidOf } from '../support/pid-of.ts'
+import { FORK_BOMB } from '../support/forks.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 import { isSigned, Receiver } from '../support/webhook-receiver.ts'
@@ -11,8 +12,6 @@ const WAIT_MS = 100_000
 const TEST_MS = 240_000
 const EVERY_SECOND = { AIRLOCK_MONITOR_EVERY_S: '1', AIRLOCK_MONITOR_SUSTAINED: '2', AIRLOCK_WEBHOOK_PRIVATE: 'true' }
 
-/** One that goes on when it is refused: that of a shell dies out where it gets little of a processor. */
-const FORK_BOMB = ['python3', '-c', 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass']
 /** A program that is killed for want of memory, again and again. */
 const HOG = 'while :; do tail /dev/zero; done'
 const BURN = 'while :; do :; done'

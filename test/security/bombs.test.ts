@@ -1,5 +1,6 @@
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
+import { FORK_BOMB } from '../support/forks.ts'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 const MIB = 1024 * 1024
@@ -39,7 +40,7 @@ async function expectOthersAnswer(): Promise<void> {
 
 describe('is contained', () => {
   it('a fork bomb', async () => {
-    const bomb = await sandbox.start({ shell: 'f() { f | f & }; f; exec sleep 30' }, { timeoutMs: 4_000 })
+    const bomb = await sandbox.start(FORK_BOMB, { timeoutMs: 4_000 })
     await expectOthersAnswer()
     const ended = await bomb.wait()
     expect(ended).toMatchObject({ state: 'exited', timedOut: true })

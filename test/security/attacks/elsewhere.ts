@@ -17,7 +17,7 @@ export const ELSEWHERE: readonly Elsewhere[] = [
   {
     id: 'P11',
     attack: 'an image with links or its own files at /dev, /proc, /etc, and in place of our user',
-    file: 'test/templates/templates.test.ts',
+    file: 'test/templates/templates.long.test.ts',
     title: 'has our user, our directories and none of its own tricks',
   },
   {
