@@ -25,7 +25,7 @@ export default defineConfig({
   test: {
     reporters: ['./test/support/reporter.ts'],
     maxWorkers: 4,
-    globalSetup: ['test/support/build.ts'],
+    globalSetup: ['test/support/build.ts', 'test/support/node-for-all.ts'],
     projects: [
       {
         test: {

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { requires } from '../../../test/support/requires.ts'
 import { listenForConnections, listenForHttp, type PrivateListener } from './private-listener.ts'
 
@@ -39,7 +39,7 @@ async function open(unix = path, uid: number | null = null): Promise<PrivateList
 describe('who may come', requires('root'), () => {
   const knock = async (uid: number): Promise<string> => {
     const code = `require('node:net').connect('${path}').on('error', (error) => console.log(error.code)).on('data', (said) => console.log(String(said)))`
-    return (await promisify(execFile)(process.execPath, ['-e', code], { uid, gid: uid, cwd: '/' })).stdout.trim()
+    return (await promisify(execFile)(inject('nodeForAll'), ['-e', code], { uid, gid: uid, cwd: '/' })).stdout.trim()
   }
 
   it('is the one that the socket is for, and no other', async () => {

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/contract'
 import { FrameDecoder, type GuestBoot, type GuestGroups, STREAM } from '@airlock/contract/guest'
 import { createLog, newId, systemClock } from '@airlock/std'
+import { inject } from 'vitest'
 import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
 import { UnixListener } from '../unix-listener.ts'
 import { openVault } from './open-vault.ts'
@@ -40,16 +41,17 @@ export class RealGuest {
     await chmod(root, 0o711)
     for (const name of ['work', 'groups']) await mkdir(join(root, name))
     await chown(join(root, 'work'), USER.uid, USER.gid)
+    await cp(KERNELS, join(root, 'kernels'), { recursive: true })
     const plain = { join: [], commands: join(root, 'groups'), joinFile: 'tasks', kill: 'pids.max' } as const
     const boot: GuestBoot = {
       socket: join(root, 'control', 'guest.sock'),
       user: USER,
       env: ENV,
       groups: groups ?? plain,
-      kernels: KERNELS,
+      kernels: join(root, 'kernels'),
       steps: join(root, 'steps'),
     }
-    const child = spawn(process.execPath, [GUEST_PROGRAM, JSON.stringify(boot)], {
+    const child = spawn(inject('nodeForAll'), [GUEST_PROGRAM, JSON.stringify(boot)], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
     const guest = new RealGuest(root, child, await openVault(join(root, 'vault')))

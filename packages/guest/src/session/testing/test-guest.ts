@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inject } from 'vitest'
 import type { GuestBoot, GuestGroups, GuestRuntime } from '@airlock/contract/guest'
 import { TestHost, type TestSession } from './test-host.ts'
 
@@ -27,7 +28,7 @@ export class TestGuest {
     this.work = join(root, 'work')
     this.#root = root
     this.#mark = mark
-    this.#process = spawn(process.execPath, [GUEST_PROGRAM, JSON.stringify(boot)], {
+    this.#process = spawn(inject('nodeForAll'), [GUEST_PROGRAM, JSON.stringify(boot)], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
   }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inject } from 'vitest'
 import type { AgentBoot } from '@airlock/contract/guest'
 
 const GUEST_PROGRAM = new URL('../../../main.ts', import.meta.url).pathname
@@ -52,7 +53,7 @@ export class TestAgent {
       steps: join(root, 'steps'),
       ...change,
     }
-    const agent = new TestAgent(root, uid, [...launcher, process.execPath, GUEST_PROGRAM, JSON.stringify(boot)])
+    const agent = new TestAgent(root, uid, [...launcher, inject('nodeForAll'), GUEST_PROGRAM, JSON.stringify(boot)])
     await agent.#listening()
     return agent
   }
