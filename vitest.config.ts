@@ -1,6 +1,6 @@
-import { randomInt } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
+import { chooseSeed } from './test/support/seed.ts'
 
 const LONG = '**/*.long.test.ts'
 
@@ -10,9 +10,10 @@ const bounds = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { t
 /** After everything else, a few at a time: they wait for disks, networks and other machines. */
 const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }
 
-// Workers inherit it: all of them draw the same cases of the big tables.
-// oxlint-disable-next-line node/no-process-env -- the one way to all workers
-process.env['TEST_SEED'] ??= String(randomInt(1_000_000))
+// Workers inherit it: all of them draw the same rows and examples.
+/* oxlint-disable node/no-process-env -- the one way to all workers */
+process.env['TEST_SEED'] = chooseSeed(process.env['TEST_SEED'])
+/* oxlint-enable node/no-process-env */
 
 /** Tests that say of a store that what holds on one holds on the other. */
 function onEveryStore(): string[] {
@@ -33,6 +34,7 @@ export default defineConfig({
           include: ['{packages,bench}/**/*.test.ts', 'test/soak/**/*.test.ts'],
           exclude: [LONG, '**/node_modules/**'],
           globalSetup: ['test/support/one-postgres.ts'],
+          setupFiles: ['test/support/fast-check.ts'],
           env: { TEST_DIALECTS: 'SQLite' },
           // There is no state in modules: a worker loads each once, not once a file.
           isolate: false,
@@ -45,6 +47,7 @@ export default defineConfig({
           name: 'postgres',
           include: onEveryStore(),
           globalSetup: ['test/support/one-postgres.ts'],
+          setupFiles: ['test/support/fast-check.ts'],
           env: { TEST_DIALECTS: 'PostgreSQL' },
           isolate: false,
           ...bounds,

@@ -1,11 +1,11 @@
 import { PROCESSES } from '@airlock/contract'
 import { afterAll, describe, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { sample } from '../support/sample.ts'
-import { CRASHES, crashName, FAILED_ONCE } from './crash-table.ts'
+import { SAMPLED } from '../support/sampled-tables.ts'
+import { crashName } from './crash-table.ts'
 import { CrashRuns } from './crash.ts'
 
-const CASES = sample(CRASHES, { table: 'crash', count: 45, nameOf: crashName, always: FAILED_ONCE })
+const CASES = SAMPLED.crashLong.sample()
 
 // One server for each victim, side by side: they mostly wait.
 describe.each(PROCESSES)('kill -9 of the %s', { concurrent: true, ...requires('root', 'crun') }, (victim) => {

@@ -1,19 +1,11 @@
 import { afterAll, describe, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { sample } from '../support/sample.ts'
-import { CRASHES, crashName, FAILED_ONCE } from './crash-table.ts'
+import { SAMPLED } from '../support/sampled-tables.ts'
+import { crashName } from './crash-table.ts'
 import { CrashRuns } from './crash.ts'
 
-/** One that the spill must bring the record of, and others each time; `crash.long.test.ts` has more of the table. */
-const CASES = sample(
-  CRASHES.filter(({ when }) => when === 'request'),
-  {
-    table: 'crash',
-    count: 2,
-    nameOf: crashName,
-    always: ['kill.frozen of the control-plane', ...FAILED_ONCE.filter((name) => !name.endsWith('at its start'))],
-  },
-)
+/** `crash.long.test.ts` has more of the table. */
+const CASES = SAMPLED.crash.sample()
 
 describe('kill -9', requires('root', 'crun'), () => {
   const runs = new CrashRuns()

@@ -1,16 +1,12 @@
 import type { Sandbox, StepResult } from '@airlock/contract'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { BASH_ATTACKS } from '../../packages/guest/src/session/testing/torture-bash.ts'
-import { NODE_ATTACKS } from '../../packages/guest/src/session/testing/torture-node.ts'
-import { PYTHON_ATTACKS } from '../../packages/guest/src/session/testing/torture-python.ts'
 import {
   brokenPromises,
   torture,
-  TORTURES,
   type TortureResult,
   type TortureTarget,
 } from '../../packages/guest/src/session/testing/torture.ts'
-import { sample } from '../support/sample.ts'
+import { SAMPLED } from '../support/sampled-tables.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 import { SessionsHttp } from './http.ts'
@@ -29,34 +25,26 @@ afterAll(async () => {
   await server?.stop('SIGINT')
 })
 
-const tables = { python: PYTHON_ATTACKS, node: NODE_ATTACKS, bash: BASH_ATTACKS } as const
+const tables = { python: SAMPLED.torturePython, node: SAMPLED.tortureNode, bash: SAMPLED.tortureBash } as const
 
 describe.each(['python', 'node', 'bash'] as const)('a %s session in a sandbox whose code', (runtime) => {
-  const rows = TORTURES.flatMap((name) => {
-    const attack = tables[runtime][name]
-    return typeof attack === 'string' ? [] : [{ name, attack }]
+  it.each(tables[runtime].sample())('$name leaves the next step intact', async ({ attack }) => {
+    const { id } = await http.open({ runtime, sandbox: sandbox.id })
+    const target: TortureTarget = {
+      run: async (code, options) => toResult(await http.run(id, { code, ...options })),
+      interrupt: async () => {
+        await http.send('POST', `/v1/sessions/${id}/interrupt`)
+      },
+    }
+    try {
+      const report = await torture(runtime, target, attack)
+      expect(report.next).toEqual(report.wanted)
+      expect(brokenPromises(attack, report)).toEqual([])
+      expect(report.attack).toMatchObject(attack.expected ?? {})
+    } finally {
+      await http.send('POST', `/v1/sessions/${id}/terminate`)
+    }
   })
-
-  it.each(sample(rows, { table: `torture ${runtime}`, count: 12, nameOf: ({ name }) => name }))(
-    '$name leaves the next step intact',
-    async ({ attack }) => {
-      const { id } = await http.open({ runtime, sandbox: sandbox.id })
-      const target: TortureTarget = {
-        run: async (code, options) => toResult(await http.run(id, { code, ...options })),
-        interrupt: async () => {
-          await http.send('POST', `/v1/sessions/${id}/interrupt`)
-        },
-      }
-      try {
-        const report = await torture(runtime, target, attack)
-        expect(report.next).toEqual(report.wanted)
-        expect(brokenPromises(attack, report)).toEqual([])
-        expect(report.attack).toMatchObject(attack.expected ?? {})
-      } finally {
-        await http.send('POST', `/v1/sessions/${id}/terminate`)
-      }
-    },
-  )
 })
 
 function toResult({ status, stdout, stderr, error, restarted }: StepResult): TortureResult {

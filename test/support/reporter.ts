@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DefaultReporter, type SerializedError, type TestCase, type TestModule } from 'vitest/node'
 import { RESULTS_FILE, type Results, type Skipped } from './results.ts'
-import { testSeed } from './sample.ts'
+import { testSeed } from './seed.ts'
 
 type EndReason = Parameters<DefaultReporter['onTestRunEnd']>[2]
 
@@ -18,7 +18,7 @@ export default class CountingReporter extends DefaultReporter {
     const results = count(modules, unhandled.length)
     for (const { name, reason: why } of results.skipped) this.log(`skipped: ${name} (${why})`)
     for (const name of results.retried) this.log(`passed on the second try: ${name}`)
-    this.log(`cases of the big tables were drawn with TEST_SEED=${testSeed()}`)
+    this.log(`sampled tables and property tests were drawn with TEST_SEED=${testSeed()}`)
     mkdirSync(dirname(RESULTS_FILE), { recursive: true })
     writeFileSync(RESULTS_FILE, JSON.stringify(results, null, 2))
     this.log(`${results.passed} passed, ${results.failed} failed, ${results.skipped.length} skipped`)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runBare } from '../../support/bare-sandbox.ts'
 import { requires } from '../../support/requires.ts'
-import { sample } from '../../support/sample.ts'
+import { SAMPLED } from '../../support/sampled-tables.ts'
 import { borrowServer, type BorrowedServer } from '../../support/borrow-server.ts'
 import { writeWeakenedRuntime, WEAKENINGS, type Weakening } from '../../support/weakened-runtime.ts'
 import { programOf, type Attack, type Tier } from './attack.ts'
@@ -13,10 +13,6 @@ import { ATTACKS } from './table.ts'
 
 const MEMORY = 128 * 1024 * 1024
 const TIMEOUT_MS = 60_000
-/** Ids of attacks that got through once. */
-const HELD_NOT_ONCE: readonly string[] = []
-/** Its case shows that the hunt for the flags works. */
-const HUNT: readonly Weakening[] = ['shared-host-directory']
 
 let host: PlantedHost
 let server: BorrowedServer
@@ -46,8 +42,7 @@ for (const tier of ['standard', 'strict'] as const)
       writeOutcomes(tier, [...outcomes.values()])
     })
 
-    const tried = ATTACKS.filter(({ tiers }) => tiers?.includes(tier) ?? true)
-    const drawn = sample(tried, { table: `attacks ${tier}`, count: 20, nameOf: ({ id }) => id, always: HELD_NOT_ONCE })
+    const drawn = (tier === 'strict' ? SAMPLED.attacksStrict : SAMPLED.attacksStandard).sample()
     it.each(drawn)('$id: $attack', async (attack) => {
       const output = attack.wrecks ? await attemptAlone(attack, tier) : await attempt(attack, shared)
       outputs.push(output)
@@ -65,21 +60,18 @@ for (const tier of ['standard', 'strict'] as const)
 const weakenings = Object.keys(WEAKENINGS).filter((name): name is Weakening => controlledBy(name).length > 0)
 
 describe('without the line of the wall that stops it, each gets through', () => {
-  it.each(sample(weakenings, { table: 'weakenings', count: 6, nameOf: (name) => name, always: HUNT }))(
-    '%s',
-    async (weakening) => {
-      const attacks = controlledBy(weakening)
-      const runtime = await writeWeakenedRuntime(host.directory, weakening)
-      const programs = attacks.map((attack) => ['python3', '-c', programOf(attack)])
-      const said = await runBare(host.directory, { runtime, memoryBytes: MEMORY, programs, env: host.env })
-      const held = attacks.filter((_, at) => said[at]?.includes('REACHED') !== true)
-      expect(held.map(({ id }, at) => `${id}: ${said[at] ?? ''}`)).toEqual([])
-      if (weakening !== 'shared-host-directory') return
-      // The hunt for the flags works as well: it finds the one that everybody may read, and never the other.
-      expect(said.join('')).toContain(`FLAG ${host.flags.world}`)
-      expect(said.join('')).not.toContain(host.flags.root)
-    },
-  )
+  it.each(weakenings)('%s', async (weakening) => {
+    const attacks = controlledBy(weakening)
+    const runtime = await writeWeakenedRuntime(host.directory, weakening)
+    const programs = attacks.map((attack) => ['python3', '-c', programOf(attack)])
+    const said = await runBare(host.directory, { runtime, memoryBytes: MEMORY, programs, env: host.env })
+    const held = attacks.filter((_, at) => said[at]?.includes('REACHED') !== true)
+    expect(held.map(({ id }, at) => `${id}: ${said[at] ?? ''}`)).toEqual([])
+    if (weakening !== 'shared-host-directory') return
+    // The hunt for the flags works as well: it finds the one that everybody may read, and never the other.
+    expect(said.join('')).toContain(`FLAG ${host.flags.world}`)
+    expect(said.join('')).not.toContain(host.flags.root)
+  })
 })
 
 describe('the flags of the host', () => {
