@@ -1,12 +1,25 @@
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { rmdirSync, rmSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import {
+  attempt,
+  below,
+  CLAIMS,
+  claimsOf,
+  commandLine,
+  directories,
+  entries,
+  loopsOf,
+  parentGroupsOf,
+  pidsOf,
+  readLink,
+  readText,
+  thaw,
+} from './host-state.ts'
 
 const SETTLED_MS = 1_000
 const SETTLE_MS = 10_000
-const CLAIMS = '/run/airlock-uid-ranges'
 
 /**
  * What sandboxes of this home have on the host, each in words with the sandbox's id: empty when none lives. Waits until
@@ -59,7 +72,8 @@ export async function removeHome(home: string, files: 'remove' | 'keep' = 'remov
   if (left.length > 0) throw new TypeError(`left behind:\n  ${left.join('\n  ')}`)
 }
 
-function look(home: string): readonly string[] {
+/** What `leftovers` says, at once. */
+export function look(home: string): readonly string[] {
   const groups = sandboxGroups(home)
   const empty = parentGroups(home).filter((parent) => !groups.some((path) => path.startsWith(`${parent}/`)))
   const places = ['data-plane/sandboxes', 'run/sandboxes', 'run/runtime', 'run/doors']
@@ -86,32 +100,8 @@ function sandboxGroups(home: string): readonly string[] {
   return parentGroups(home).flatMap((parent) => directories(parent).map((name) => join(parent, name)))
 }
 
-/** Groups are named after the state directory of the data plane; on version 2 ours may be below a delegated one. */
 function parentGroups(home: string): readonly string[] {
-  const hash = createHash('sha256').update(join(home, 'data-plane')).digest('hex').slice(0, 8)
-  const mounts = readText('/proc/self/mountinfo')
-    .split('\n')
-    .filter((line) => / - cgroup2? /.test(line))
-  const points = new Set(mounts.map((line) => line.split(' ')[4] ?? ''))
-  const own = /^0::(.*)$/m.exec(readText('/proc/self/cgroup'))?.[1] ?? '/'
-  const places = [...points].flatMap((point) => [point, join(point, own)])
-  return [...new Set(places)].map((place) => join(place, `airlock-${hash}`)).filter((path) => isDirectory(path))
-}
-
-function below(path: string): readonly string[] {
-  return directories(path).flatMap((name) => [...below(join(path, name)), join(path, name)])
-}
-
-function pidsOf(groups: readonly string[]): readonly number[] {
-  const files = groups.flatMap((path) => [path, ...below(path)]).map((path) => join(path, 'cgroup.procs'))
-  const pids = files.flatMap((file) => readText(file).split('\n')).map(Number)
-  return [...new Set(pids)].filter((pid) => pid > 1)
-}
-
-/** A frozen process cannot die. */
-function thaw(group: string): void {
-  attempt(() => writeFileSync(join(group, 'freezer.state'), 'THAWED', { flag: 'r+' }))
-  attempt(() => writeFileSync(join(group, 'cgroup.freeze'), '0', { flag: 'r+' }))
+  return parentGroupsOf(join(home, 'data-plane'))
 }
 
 /** Every mount namespace once, for a mount may live on in the private one of a process that should be gone. */
@@ -129,38 +119,3 @@ function mountsOf(home: string): readonly string[] {
     return lines.map((line) => `mount in ${namespace} of ${owner}: ${line}`)
   })
 }
-
-function loopsOf(home: string): readonly { readonly name: string; readonly file: string }[] {
-  return entries('/sys/block')
-    .filter((name) => name.startsWith('loop'))
-    .map((name) => ({ name, file: readText(`/sys/block/${name}/loop/backing_file`).trim() }))
-    .filter(({ file }) => file.startsWith(`${home}/`))
-}
-
-function claimsOf(home: string): readonly { readonly name: string; readonly holder: string }[] {
-  return entries(CLAIMS)
-    .map((name) => ({ name, holder: readLink(join(CLAIMS, name)) ?? '' }))
-    .filter(({ holder }) => holder.startsWith(`${home}/`))
-}
-
-function commandLine(pid: number): string {
-  return readText(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
-}
-
-/** We are root: what cannot be read, listed or removed is gone, or busy for this round. */
-function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch {
-    return undefined
-  }
-}
-
-const readText = (path: string): string => attempt(() => readFileSync(path, 'utf8')) ?? ''
-const readLink = (path: string): string | undefined => attempt(() => readlinkSync(path))
-const entries = (path: string): readonly string[] => attempt(() => readdirSync(path)) ?? []
-const isDirectory = (path: string): boolean => attempt(() => readdirSync(path)) !== undefined
-const directories = (path: string): readonly string[] =>
-  (attempt(() => readdirSync(path, { withFileTypes: true })) ?? [])
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
