@@ -15,6 +15,22 @@ const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }
 process.env['TEST_SEED'] = chooseSeed(process.env['TEST_SEED'])
 /* oxlint-enable node/no-process-env */
 
+/** Parts of `npm run test:long` by name. `lifecycle` has every long test that no other part has. */
+const LONG_PARTS: Readonly<Record<string, readonly string[]>> = {
+  crash: ['test/lifecycle/crash.long.test.ts'],
+  runtimes: ['packages/**/*.conformance.long.test.ts', 'test/sessions/torture.long.test.ts'],
+  image: ['test/deploy/*.long.test.ts'],
+  templates: ['test/templates/*.long.test.ts'],
+  soak: ['test/lifecycle/soak.long.test.ts'],
+  packed: ['test/packages/*.long.test.ts'],
+  residue: ['test/security/attacks/residue.long.test.ts'],
+  lifecycle: [`test/${LONG}`, `packages/${LONG}`],
+}
+
+function namedLongFiles(): string[] {
+  return Object.entries(LONG_PARTS).flatMap(([name, include]) => (name === 'lifecycle' ? [] : include))
+}
+
 /** Tests that say of a store that what holds on one holds on the other. */
 function onEveryStore(): string[] {
   return globSync('packages/control-plane/src/**/*.test.ts').filter((file) =>
@@ -26,12 +42,12 @@ export default defineConfig({
   test: {
     reporters: ['./test/support/reporter.ts'],
     maxWorkers: 4,
-    globalSetup: ['test/support/build.ts', 'test/support/node-for-all.ts'],
+    globalSetup: ['test/support/run-directory.ts', 'test/support/build.ts', 'test/support/node-for-all.ts'],
     projects: [
       {
         test: {
           name: 'unit',
-          include: ['{packages,bench}/**/*.test.ts', 'test/soak/**/*.test.ts'],
+          include: ['{packages,bench,scripts}/**/*.test.ts', 'test/soak/**/*.test.ts'],
           exclude: [LONG, '**/node_modules/**'],
           globalSetup: ['test/support/one-postgres.ts'],
           setupFiles: ['test/support/fast-check.ts'],
@@ -59,17 +75,27 @@ export default defineConfig({
         test: {
           name: 'product',
           include: ['test/{lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
-          exclude: [LONG],
+          exclude: [LONG, '**/*.gate.test.ts'],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           isolate: false,
           ...bounds,
         },
       },
+      // The gate itself, and one server for each setting that nearly all other tests leave alone.
       {
         test: {
-          name: 'long',
-          include: [`test/${LONG}`, `packages/${LONG}`],
-          exclude: ['**/node_modules/**'],
+          name: 'gate',
+          include: ['test/**/*.gate.test.ts'],
+          globalSetup: ['test/support/sweep.ts'],
+          ...bounds,
+          ...late,
+        },
+      },
+      ...Object.entries(LONG_PARTS).map(([name, include]) => ({
+        test: {
+          name,
+          include: [...include],
+          exclude: ['**/node_modules/**', ...(name === 'lifecycle' ? namedLongFiles() : [])],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           maxConcurrency: 3,
           ...bounds,
@@ -77,7 +103,7 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 600_000,
         },
-      },
+      })),
       // What needs a registry beyond npm and Debian: it is built there, and runs beside us.
       {
         test: {
@@ -88,8 +114,8 @@ export default defineConfig({
           ...late,
         },
       },
-      // A machine in a machine, emulated where there is no KVM.
-      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], ...late } },
+      // A machine in a machine, emulated where there is no KVM. Alone, because that takes all processors.
+      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 2 }, maxWorkers: 1 } },
     ],
   },
 })

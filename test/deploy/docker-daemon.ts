@@ -2,6 +2,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { deadline, waitFor } from '@airlock/std'
+import { testRun } from '../support/test-group.ts'
 
 /** Debian's own programs: another client may be ahead in the path of this machine. */
 const DOCKER = '/usr/bin/docker'
@@ -130,7 +131,7 @@ function mustEnd(ended: Ended, args: readonly string[]): string {
 }
 
 function groupParent(dir: string): string {
-  return `airlock-test-${basename(dir)}`
+  return `airlock-test-${testRun()}-${basename(dir)}`
 }
 
 function groupParents(dir: string): readonly string[] {

@@ -3,6 +3,7 @@ import type { SignedHead } from '@airlock/contract'
 import { Airlock } from '@airlock/sdk'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -17,7 +18,7 @@ const CONTROL_PLANE_UID = 1_879_048_193
 
 let backup: string
 const homes: string[] = []
-beforeEach(() => (backup = mkdtempSync('/tmp/al-backup-')))
+beforeEach(() => (backup = mkdtempSync(join(tmpdir(), 'al-backup-'))))
 afterEach(async () => {
   for (const home of homes.splice(0)) {
     await sweep(home)
@@ -36,7 +37,7 @@ function saveFiles(home: string): void {
 }
 
 function restoreFiles(): string {
-  const home = mkdtempSync('/tmp/al-')
+  const home = mkdtempSync(join(tmpdir(), 'al-'))
   homes.push(home)
   chmodSync(home, 0o711)
   execFileSync('tar', ['-C', home, '-xpf', join(backup, 'files.tar')])

@@ -1,4 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { verifyExport } from '@airlock/audit'
 import type { AuditRecord, FailpointName, ProcessName } from '@airlock/contract'
@@ -55,7 +56,7 @@ class CrashServer {
   }
 
   static async start(): Promise<CrashServer> {
-    const home = mkdtempSync(`/tmp/al-${inject('testRun') ?? ''}`)
+    const home = mkdtempSync(join(tmpdir(), `al-${inject('testRun') ?? ''}`))
     chmodSync(home, 0o711)
     mkdirSync(join(home, 'armed'))
     // Whoever reaches the failpoint takes the file away, and may have given up root.

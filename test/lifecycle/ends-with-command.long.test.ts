@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Airlock } from '@airlock/sdk'
@@ -22,7 +24,7 @@ let home: string
 let sandbox: string | undefined
 
 beforeAll(() => {
-  home = mkdtempSync(`/tmp/al-${inject('testRun')}`)
+  home = mkdtempSync(join(tmpdir(), `al-${inject('testRun')}`))
   chmodSync(home, 0o711)
 })
 

@@ -1,24 +1,9 @@
-import { verifyExport } from '@airlock/audit'
 import { Airlock } from '@airlock/sdk'
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linesOf } from '../support/lines.ts'
 import { TestPostgres } from '../support/postgres.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
-
-const users = (server: TestServer) => ({
-  airlock: new Airlock({ url: server.url, apiKey: server.developerKey }),
-  admin: new Airlock({ url: server.url, apiKey: server.adminKey }),
-})
-
-async function verified(admin: Airlock): Promise<number> {
-  const { head, publicKey } = await admin.audit.head()
-  const result = await verifyExport(linesOf(admin.audit.export()), { publicKey, head })
-  expect(result).toMatchObject({ ok: true, tenant: 'default' })
-  return result.ok ? result.records : 0
-}
+import { usersOf, verifyChain } from '../support/users.ts'
 
 describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
   let postgres: TestPostgres
@@ -28,33 +13,10 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
   const start = (url: string, home?: string) =>
     startServer({ env: { DATABASE_URL: url }, ...(home === undefined ? {} : { home }) })
 
-  it('walk as on SQLite, and only the control plane knows the password', async () => {
-    const url = await postgres.createDatabase()
-    const server = await start(url)
-    try {
-      const { airlock, admin } = users(server)
-      const sandbox = await airlock.sandboxes.create({ name: 'walk', labels: { team: 'red' } })
-      expect(await sandbox.run({ shell: 'echo out; echo kept > kept; exit 7' })).toMatchObject({
-        exitCode: 7,
-        stdout: 'out\n',
-      })
-      expect(await sandbox.files.readText('/workspace/kept')).toBe('kept\n')
-      expect(await postgres.ask(url, 'select state, exit_code from commands')).toEqual(['exited|7'])
-      await sandbox.terminate()
-      expect(sandbox.data).toMatchObject({ state: 'stopped', endReason: 'terminated' })
-      expect(await verified(admin)).toBeGreaterThan(8)
-      expect(tellsPassword(server)).toEqual(['control-plane', 'supervisor'])
-      expect(server.logs()).not.toContain('secret-of-postgres')
-      expect(filesWithPassword(server.home)).toEqual([])
-    } finally {
-      await server.stop('SIGINT')
-    }
-  })
-
   it('go on when PostgreSQL goes away and comes back', async () => {
     const server = await start(await postgres.createDatabase())
     try {
-      const { airlock, admin } = users(server)
+      const { airlock, admin } = usersOf(server)
       const sandbox = await airlock.sandboxes.create({})
       await postgres.kill9()
       await expect(airlock.sandboxes.create({})).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -64,7 +26,7 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
         .toBe(200)
       expect(await sandbox.run(['echo', 'still'])).toMatchObject({ stdout: 'still\n' })
       await sandbox.terminate()
-      await verified(admin)
+      await verifyChain(admin)
     } finally {
       await server.stop('SIGINT')
     }
@@ -74,7 +36,7 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
     const url = await postgres.createDatabase()
     let server = await start(url)
     try {
-      const { airlock, admin } = users(server)
+      const { airlock, admin } = usersOf(server)
       const sandbox = await airlock.sandboxes.create({})
       await postgres.kill9()
       const kill = { scope: 'agent', target: 'default' } as const
@@ -86,7 +48,7 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
       await server.kill9()
       await postgres.restart()
       server = await start(url, server.home)
-      const back = users(server)
+      const back = usersOf(server)
       await expect(back.airlock.sandboxes.create({})).rejects.toMatchObject({ code: 'killed' })
       expect(await back.admin.killswitch.list()).toMatchObject([{ scope: 'agent', persisted: true }])
       await back.admin.killswitch.lift(kill)
@@ -102,7 +64,7 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
     const second = await start(url)
     let again: TestServer | undefined
     try {
-      const [one, two] = [users(first), users(second)]
+      const [one, two] = [usersOf(first), usersOf(second)]
       const [mine, yours] = await Promise.all([
         one.airlock.sandboxes.create({ name: 'mine' }),
         two.airlock.sandboxes.create({ name: 'yours' }),
@@ -129,13 +91,13 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
       expect((await two.airlock.sandboxes.get(mine.id)).data.state).toBe('active')
 
       again = await start(url, first.home)
-      const back = users(again)
+      const back = usersOf(again)
       const found = await back.airlock.sandboxes.get(mine.id)
       expect(found.data).toMatchObject({ state: 'active', node: mine.data.node })
       expect(await found.run(['echo', 'back'])).toMatchObject({ stdout: 'back\n' })
 
       // Two chains, each whole, each by its own key.
-      expect([await verified(back.admin), await verified(two.admin)].every((count) => count > 4)).toBe(true)
+      expect([await verifyChain(back.admin), await verifyChain(two.admin)].every((count) => count > 4)).toBe(true)
       await expect
         .poll(async () => (await two.admin.audit.chains()).map((chain) => [chain.node, chain.url]), { timeout: 20_000 })
         .toEqual(
@@ -158,35 +120,3 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
     }
   })
 })
-
-/** Which processes of a server have the password in their environment; none may have it on its command line. */
-function tellsPassword(server: TestServer): readonly string[] {
-  const names: string[] = []
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    const [environ, cmdline] = [readProc(pid, 'environ'), readProc(pid, 'cmdline')]
-    if (cmdline.includes('secret-of-postgres')) names.push(`command line of ${pid}`)
-    if (!environ.includes(server.home) || !environ.includes('secret-of-postgres')) continue
-    names.push(
-      Number(pid) === server.pid ? 'supervisor' : (/\/dist\/([a-z-]+)\/main\.js/.exec(cmdline)?.[1] ?? cmdline),
-    )
-  }
-  return names.sort()
-}
-
-function readProc(pid: string, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
-  } catch {
-    // It is gone.
-    return ''
-  }
-}
-
-function filesWithPassword(home: string): readonly string[] {
-  const places = ['control-plane', 'recorder', 'logs', 'public', 'run/spill']
-  return places
-    .flatMap((place) => readdirSync(join(home, place), { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes('secret-of-postgres'))
-}

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, rmdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
@@ -12,7 +14,7 @@ import { soak } from '../soak/soak.ts'
 import { sweep } from '../support/leftovers.ts'
 import { requires } from '../support/requires.ts'
 
-const prefix = () => `/tmp/al-${inject('testRun') ?? ''}`
+const prefix = () => join(tmpdir(), `al-${inject('testRun') ?? ''}`)
 
 describe('a server that is used, paused, killed and SIGKILLed at random for a minute', requires('root', 'crun'), () => {
   it('answers nothing that cannot be explained, and leaks nothing', async () => {

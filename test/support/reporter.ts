@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { DefaultReporter, type SerializedError, type TestCase, type TestModule } from 'vitest/node'
-import { RESULTS_FILE, type Results, type Skipped } from './results.ts'
+import type { Failure, FileResult, Results, Skipped } from './results.ts'
 import { testSeed } from './seed.ts'
 
 type EndReason = Parameters<DefaultReporter['onTestRunEnd']>[2]
@@ -15,41 +16,52 @@ export default class CountingReporter extends DefaultReporter {
     reason: EndReason,
   ): void {
     super.onTestRunEnd(modules, unhandled, reason)
-    const results = count(modules, unhandled.length)
-    for (const { name, reason: why } of results.skipped) this.log(`skipped: ${name} (${why})`)
-    for (const name of results.retried) this.log(`passed on the second try: ${name}`)
+    const files = modules.map((module) => resultOf(module, this.ctx.config.root))
+    const results: Results = { files, unhandled: unhandled.map(firstLine) }
+    const skipped = files.flatMap((file) => file.skipped)
+    for (const { name, reason: why } of skipped) this.log(`skipped: ${name} (${why})`)
     this.log(`sampled tables and property tests were drawn with TEST_SEED=${testSeed()}`)
-    mkdirSync(dirname(RESULTS_FILE), { recursive: true })
-    writeFileSync(RESULTS_FILE, JSON.stringify(results, null, 2))
-    this.log(`${results.passed} passed, ${results.failed} failed, ${results.skipped.length} skipped`)
+    const path = process.env['TEST_RESULTS']
+    if (path !== undefined) writeFileSync(path, JSON.stringify(results))
+    const passed = files.reduce((sum, file) => sum + file.passed, 0)
+    const failed = files.reduce((sum, file) => sum + file.failures.length, unhandled.length)
+    this.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
   }
 }
 
-/** Files that do not load, hooks that fail and errors outside of tests count as failures: none of them is a test. */
-function count(modules: readonly TestModule[], unhandled: number): Results {
-  let passed = 0
-  let failed = unhandled
+/** Files that do not load and hooks that fail count as failures, although neither is a test. */
+function resultOf(module: TestModule, root: string): FileResult {
+  const file = relative(root, module.moduleId)
+  const failures: Failure[] = []
   const skipped: Skipped[] = []
-  for (const module of modules) {
-    const broken = [module, ...module.children.allSuites()].filter((suite) => suite.errors().length > 0)
-    failed += broken.length
-    for (const test of module.children.allTests()) {
-      const { state } = test.result()
-      if (state === 'passed') passed += 1
-      else if (state === 'failed') failed += 1
-      // Skipped, or never begun because all around it is: either way somebody must say why.
-      else skipped.push({ name: `${module.relativeModuleId} > ${test.fullName}`, reason: reasonOf(test) })
-    }
+  let passed = 0
+  for (const suite of [module, ...module.children.allSuites()]) {
+    const [error] = suite.errors()
+    if (error !== undefined) failures.push(failure(suite.type === 'module' ? '' : suite.fullName, error))
   }
-  return { passed, failed, skipped, retried: retried(modules) }
+  for (const test of module.children.allTests()) {
+    const { state, errors = [] } = test.result()
+    if (state === 'passed') passed += 1
+    else if (state === 'failed') failures.push(failure(test.fullName, errors[0]))
+    // A test that never began needs a reason as well as one that was skipped.
+    else skipped.push({ name: `${file} > ${test.fullName}`, reason: reasonOf(test) })
+  }
+  const seconds = secondsOf(module)
+  return { project: module.project.name, file, seconds, passed, skipped, failures }
 }
 
-function retried(modules: readonly TestModule[]): readonly string[] {
-  return modules.flatMap((module) =>
-    [...module.children.allTests()]
-      .filter((test) => test.diagnostic()?.flaky === true)
-      .map((test) => `${module.relativeModuleId} > ${test.fullName}`),
-  )
+function secondsOf(module: TestModule): number {
+  const { duration, collectDuration, setupDuration } = module.diagnostic()
+  return (duration + collectDuration + setupDuration) / 1000
+}
+
+function failure(test: string, error: SerializedError | undefined): Failure {
+  return { test, error: error ? firstLine(error) : 'no error was given', isBreach: error?.name === 'Breach' }
+}
+
+function firstLine({ name, message }: SerializedError): string {
+  const [line = ''] = stripVTControlCharacters(message).trim().split('\n')
+  return `${name ?? 'Error'}: ${line}`
 }
 
 function reasonOf(test: TestCase): string {

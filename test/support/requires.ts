@@ -36,7 +36,7 @@ export type Requirement =
 
 /**
  * Options for `it` or `describe` that skip it, with the reason, on a machine that lacks something:
- * `describe('…', requires('root', 'crun'), () => {})`. On a machine of `.ci/run` a skip is a failure.
+ * `describe('…', requires('root', 'crun'), () => {})`. Such a skip fails `.ci/run` if it installs what is lacking.
  */
 export function requires(...requirements: readonly Requirement[]): { skip?: true; meta?: { skipReason: string } } {
   const lacking = requirements.filter((requirement) => !isThere(requirement))

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Airlock } from '@airlock/sdk'
@@ -89,7 +90,7 @@ async function lend({ run, free, lent }: Desk, rules: string) {
 }
 
 async function start(run: string, rules: string): Promise<Lent> {
-  const home = mkdtempSync(`/tmp/al-${run}`)
+  const home = mkdtempSync(join(tmpdir(), `al-${run}`))
   chmodSync(home, 0o711)
   const server = await startServer({ home })
   if (rules === 'off') await switchShippedRulesOff(server)

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -117,7 +118,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
 
 /** Short, for sockets have short paths; marked, so that the sweep after the last test finds it. */
 function makeHome(): string {
-  const home = mkdtempSync(`/tmp/al-${inject('testRun') ?? ''}`)
+  const home = mkdtempSync(join(tmpdir(), `al-${inject('testRun') ?? ''}`))
   chmodSync(home, 0o711)
   return home
 }

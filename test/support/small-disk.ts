@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm, statfs, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -16,7 +17,7 @@ export interface SmallDisk {
 }
 
 export async function makeSmallDisk(mb: number): Promise<SmallDisk> {
-  const root = await mkdtemp('/tmp/al-disk-')
+  const root = await mkdtemp(join(tmpdir(), 'al-disk-'))
   const [image, home] = [join(root, 'image'), join(root, 'h')]
   await writeFile(image, '')
   await truncate(image, mb * MIB)

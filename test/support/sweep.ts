@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import type { TestProject } from 'vitest/node'
@@ -15,9 +17,9 @@ export function setup(project: TestProject): () => Promise<void> {
   const run = `${randomBytes(2).toString('hex')}-`
   project.provide('testRun', run)
   return async () => {
-    for (const name of readdirSync('/tmp').filter((entry) => entry.startsWith(`al-${run}`))) {
+    for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(`al-${run}`))) {
       // The test that left it has failed already; that it left something is for people to read.
-      await removeHome(`/tmp/${name}`).catch((error: unknown) => console.error(error))
+      await removeHome(join(tmpdir(), name)).catch((error: unknown) => console.error(error))
     }
   }
 }

@@ -53,7 +53,7 @@ describe('a Debian of its own', requires('root', 'debootstrap'), () => {
 
   it('runs as what "docker save" wrote, with the environment of its image', requires('dockerd'), async () => {
     // Paths of its sockets are short, whatever the machine calls its place for such things.
-    const docker = await DockerDaemon.start(mkdtempSync('/tmp/al-docker-'))
+    const docker = await DockerDaemon.start(mkdtempSync(join(tmpdir(), 'al-docker-')))
     try {
       await docker.mustDocker(['import', '--change', 'ENV GREETING=moin', rootfs(), 'airlock-test:1'])
       await docker.mustDocker(['save', '--output', join(scratch, 'saved.tar'), 'airlock-test:1'])

@@ -8,7 +8,7 @@ const OUTPUT_CHARS = 20_000
 
 let vm: VmRun
 
-/** What `npm run test:vm` runs: the same product on the kind of host that most users have. */
+/** What `npm run test:long -- vm` runs: the same product on the kind of host that most users have. */
 describe(
   'on a Debian with systemd and version 2 of control groups alone',
   requires('root', 'qemu-system-x86_64', 'debootstrap'),

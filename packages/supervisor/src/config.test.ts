@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { AirlockError } from '@airlock/contract'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -6,7 +8,7 @@ import { processTable } from './processes.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-config-')
+  directory = mkdtempSync(join(tmpdir(), 'al-config-'))
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 

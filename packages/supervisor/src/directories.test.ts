@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { requires } from '../../../test/support/requires.ts'
@@ -6,7 +8,7 @@ import { prepareDirectories, prepareStateDirectory } from './directories.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-dirs-')
+  directory = mkdtempSync(join(tmpdir(), 'al-dirs-'))
   chmodSync(directory, 0o711)
 })
 afterEach(() => rmSync(directory, { recursive: true }))

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -8,7 +10,7 @@ import { takeInstanceLock } from './lock.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-lock-')
+  directory = mkdtempSync(join(tmpdir(), 'al-lock-'))
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 

@@ -1,10 +1,12 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { LogFile } from './log-file.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-log-')
+  directory = mkdtempSync(join(tmpdir(), 'al-log-'))
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 

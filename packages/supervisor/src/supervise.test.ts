@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { deadline, sleep, waitFor } from '@airlock/std'
@@ -13,7 +14,7 @@ let directory: string
 let supervisor: Supervisor | undefined
 
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-supervise-')
+  directory = mkdtempSync(join(tmpdir(), 'al-supervise-'))
 })
 
 afterEach(async () => {

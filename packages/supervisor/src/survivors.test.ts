@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +8,7 @@ import { endSurvivors, ProcessList } from './survivors.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync('/tmp/al-survivors-')
+  directory = mkdtempSync(join(tmpdir(), 'al-survivors-'))
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 const list = () => `${directory}/processes.json`

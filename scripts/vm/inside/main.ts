@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { RESULTS_FILE, readResults } from '../../../test/support/results.ts'
+import { readResults } from '../../../test/support/results.ts'
 import type { Report, StepReport, Tests } from '../report.ts'
 import { steps, type Step } from './steps.ts'
 
@@ -12,6 +12,7 @@ const PORT = '/dev/ttyS1'
 const ALIVE_MS = 5_000
 const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url))
 const MINUTE_MS = 60_000
+const RESULTS = '/tmp/results.json'
 
 spawnSync('stty', ['-F', PORT, 'raw', '-echo', '115200'])
 const alive = setInterval(() => report({ kind: 'alive' }), ALIVE_MS)
@@ -44,7 +45,7 @@ function countAborts(): number {
 
 async function attemptStep(step: Step): Promise<Pick<StepReport, 'exitCode' | 'seconds' | 'tests'>> {
   const since = Date.now()
-  rmSync(RESULTS_FILE, { force: true })
+  rmSync(RESULTS, { force: true })
   const exitCode = await runProgram(step)
   const seconds = Math.round((Date.now() - since) / 1000)
   return { exitCode, seconds, tests: step.hasTests === true ? countTests() : null }
@@ -62,6 +63,7 @@ async function runProgram({ name, argv: [program = '', ...args], minutes }: Step
       PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`,
       NO_COLOR: '1',
       CI: '1',
+      TEST_RESULTS: RESULTS,
     },
   })
   for (const input of [child.stdout, child.stderr])
@@ -72,13 +74,15 @@ async function runProgram({ name, argv: [program = '', ...args], minutes }: Step
   })
 }
 
+/** Null if the run ended early. */
 function countTests(): Tests | null {
-  try {
-    const { passed, failed, skipped } = readResults()
-    return { passed, failed, skipped: skipped.length }
-  } catch {
-    // The run did not come to its end.
-    return null
+  const results = readResults(RESULTS)
+  if (!results) return null
+  const { files, unhandled } = results
+  return {
+    passed: files.reduce((sum, file) => sum + file.passed, 0),
+    failed: files.reduce((sum, file) => sum + file.failures.length, unhandled.length),
+    skipped: files.reduce((sum, file) => sum + file.skipped.length, 0),
   }
 }
 

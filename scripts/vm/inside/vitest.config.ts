@@ -14,7 +14,12 @@ export default defineConfig({
     include: ['packages/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['**/*.long.test.ts', '**/node_modules/**'],
     reporters: ['./test/support/reporter.ts'],
-    globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
+    globalSetup: [
+      'test/support/run-directory.ts',
+      'test/support/node-for-all.ts',
+      'test/support/sweep.ts',
+      'test/support/server-desk.ts',
+    ],
     fileParallelism: false,
     testTimeout: PATIENT_MS,
     hookTimeout: PATIENT_MS,

@@ -2,6 +2,7 @@ import { Airlock, type Sandbox } from '@airlock/sdk'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runBare } from '../../support/bare-sandbox.ts'
+import { Breach } from '../../support/breach.ts'
 import { requires } from '../../support/requires.ts'
 import { SAMPLED } from '../../support/sampled-tables.ts'
 import { borrowServer, type BorrowedServer } from '../../support/borrow-server.ts'
@@ -48,6 +49,7 @@ for (const tier of ['standard', 'strict'] as const)
       outputs.push(output)
       const outcome = outcomeOf({ id: attack.id, tier }, output)
       outcomes.set(attack.id, outcome)
+      if (outcome.gotThrough) throw new Breach(`${attack.id} in the ${tier} tier: ${outcome.result}`)
       expect(outcome, output).toEqual({ ...outcome, held: true })
       if (attack.control === 'itself') expect(output).toContain('control: works')
     })
@@ -78,7 +80,7 @@ describe('the flags of the host', () => {
   it('are in no output of any attack', () => {
     expect(outputs.length).toBeGreaterThan(0)
     const seen = outputs.filter((output) => output.includes(host.flags.root) || output.includes(host.flags.world))
-    expect(seen).toEqual([])
+    if (seen.length > 0) throw new Breach(`a flag of the host is in the output: ${seen.join('\n')}`)
   })
 })
 

@@ -10,6 +10,8 @@ export interface Outcome {
   /** What stopped it, in its own words, or what it reached. */
   readonly result: string
   readonly held: boolean
+  /** It reached its goal. An attack that says nothing did neither. */
+  readonly gotThrough: boolean
 }
 
 /** Where the last run left what it saw, one file for each tier, for the page. */
@@ -31,7 +33,7 @@ export function outcomeOf(of: Pick<Outcome, 'id' | 'tier'>, output: string): Out
   const through = lines.find((line) => line.startsWith('REACHED') || line.startsWith('FLAG'))
   const held = refusal !== undefined && through === undefined
   const said = held ? refusal.slice('refused: '.length) : (through ?? `no answer: ${lines.at(-1) ?? ''}`)
-  return { ...of, result: said.trim().slice(0, 120), held }
+  return { ...of, result: said.trim().slice(0, 120), held, gotThrough: through !== undefined }
 }
 
 function parseOutcomes(text: string): readonly Outcome[] {

@@ -13,7 +13,7 @@ const GROUP = '/sys/fs/cgroup/system.slice/airlock-sandboxes.service'
 /** Emulated, a server takes its time to start. */
 const SLOW_MS = 300_000
 
-/** It changes the services of the machine that it runs on: only the one of `npm run test:vm` is for that. */
+/** It changes the services of the machine that it runs on: only the one of `npm run test:long -- vm` is for that. */
 const isOurMachine = readFileSync('/proc/cmdline', 'utf8').includes('airlock.accelerator=')
 
 /** In this order: what is installed first is used by the rest. */

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { AirlockError, type NodeCommand } from '@airlock/contract'
 import { newId, randomText, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testGroupName } from '../../../../test/support/test-group.ts'
 import { collect, RealGuest } from './testing/real-guest.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -392,7 +393,7 @@ const HERE = isRoot ? KINDS.filter(({ root, joinFile }) => existsSync(join(root,
 
 describe.skipIf(HERE.length === 0).each(HERE)('a command in a real group of $root', ({ root, joinFile, kill }) => {
   it('is ended at its timeout with all that left its session, and its group is removed', async () => {
-    const group = join(root, `airlock-test-${randomText(8)}`)
+    const group = join(root, testGroupName())
     await mkdir(group)
     const guest = await RealGuest.start({ join: [], commands: group, joinFile, kill })
     try {
@@ -408,7 +409,7 @@ describe.skipIf(HERE.length === 0).each(HERE)('a command in a real group of $roo
   })
 
   it('leaves what it started in the background alone when it ends by itself, and SIGKILL takes it along', async () => {
-    const group = join(root, `airlock-test-${randomText(8)}`)
+    const group = join(root, testGroupName())
     await mkdir(group)
     const guest = await RealGuest.start({ join: [], commands: group, joinFile, kill })
     try {

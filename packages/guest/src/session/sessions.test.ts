@@ -5,6 +5,7 @@ import { BOUNDS } from '@airlock/contract'
 import { RICH_BYTES, WINDOW_BYTES } from '@airlock/contract/guest'
 import { waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { testGroupName } from '../../../../test/support/test-group.ts'
 import { WAITING_LIMIT } from './session.ts'
 import { SESSION_LIMIT } from './sessions.ts'
 import { TestGuest } from './testing/test-guest.ts'
@@ -283,7 +284,7 @@ const usable = CGROUPS.filter(
 )
 
 describe.skipIf(usable.length === 0).each(usable)('a session in a group of $root', ({ root, joinFile, kill }) => {
-  const group = join(root, `airlock-test-sessions-${process.pid}`)
+  const group = join(root, testGroupName())
   let guest: TestGuest
   beforeAll(async () => {
     mkdirSync(group)
@@ -333,7 +334,7 @@ function crash(how: string): unknown {
 }
 
 function hasKill(root: string, kill: string): boolean {
-  const probe = join(root, `airlock-test-probe-${process.pid}`)
+  const probe = join(root, testGroupName())
   try {
     mkdirSync(probe)
     const found = existsSync(join(probe, kill))

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { installService, uninstallService, type ServiceIo } from './install.ts'
 
-/** The real thing is tried in the machine of `npm run test:vm`. */
+/** The real thing is tried in the machine of `npm run test:long -- vm`. */
 function someone(env: ServiceIo['env'] = {}): { io: ServiceIo; said: string[] } {
   const said: string[] = []
   return { said, io: { env, uid: 1000, out: (text) => said.push(text), err: (text) => said.push(text) } }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import type { GuestBoot, GuestGroups, GuestRuntime } from '@airlock/contract/guest'
+import { testRun } from '../../../../../test/support/test-group.ts'
 import { TestHost, type TestSession } from './test-host.ts'
 
 const GUEST_PROGRAM = new URL('../../main.ts', import.meta.url).pathname
@@ -40,7 +41,7 @@ export class TestGuest {
     for (const name of ['work', 'groups', 'control']) await mkdir(at(name))
     await chown(at('work'), USER.uid, USER.gid)
     execFileSync(process.execPath, [BUILD, at('guest.cjs')], { stdio: ['ignore', 'ignore', 'inherit'] })
-    const mark = randomBytes(8).toString('hex')
+    const mark = `${testRun()}-${randomBytes(8).toString('hex')}`
     const plain = { join: [], commands: at('groups'), joinFile: 'tasks', kill: 'pids.max' } as const
     const boot: GuestBoot = {
       socket: at('control/guest.sock'),

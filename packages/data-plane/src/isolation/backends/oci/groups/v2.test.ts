@@ -3,12 +3,13 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { testGroupName } from '../../../../../../../test/support/test-group.ts'
 import { CounterReader } from './counter-file.ts'
 import { readHierarchies } from './hierarchies.ts'
 import { GroupsV2 } from './v2.ts'
 
 const unified = readHierarchies().find(({ version }) => version === 2)
-const PARENT = `airlock-test-${process.pid}`
+const PARENT = testGroupName()
 
 /** Needs a version 2 tree, with or without controllers: what needs them is tried by the conformance suite. */
 describe.skipIf(!unified)('GroupsV2 on the tree of this host', () => {
