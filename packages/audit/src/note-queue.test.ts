@@ -55,17 +55,17 @@ const record = (tenant: string, status: NewRecord['status']): NewRecord => ({
 it('sends what came later after what must be sent again, and holds up no other tenant', async () => {
   const { taken } = await startMortal()
   const link = new RecorderLink(join(dir, 'recorder.sock'))
-  const notes = new NoteQueue({ link, spillDir: join(dir, 'spill'), clock: systemClock, log })
+  // Long enough that both later notes are there before the first is sent again.
+  const notes = new NoteQueue({ link, spillDir: join(dir, 'spill'), clock: systemClock, log, firstRetryMs: 2_000 })
   try {
     notes.add(record('one', 'requested'))
-    // The connection is back long before the first is sent again.
     await waitFor(async () => ((await link.request(() => head, 50)).type === 'ok' ? true : undefined), {
-      signal: deadline(5000),
+      signal: deadline(100_000),
       everyMs: 5,
     })
     notes.add(record('one', 'done'))
     notes.add(record('two', 'done'))
-    await notes.flush(5000)
+    await notes.flush(20_000)
     expect(taken).toEqual(['two done', 'one requested', 'one done'])
   } finally {
     notes.close()

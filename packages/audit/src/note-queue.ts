@@ -35,6 +35,8 @@ export interface NoteQueueOptions {
   readonly spillDir: string
   readonly clock: Clock
   readonly log: Log
+  /** Delay before the first retry; it doubles with each. */
+  readonly firstRetryMs?: number
 }
 
 /**
@@ -59,7 +61,8 @@ export class NoteQueue {
   readonly #losses = new Map<string, Note>()
   #bytes = 0
   #sent = 0
-  #retryMs = FIRST_RETRY_MS
+  readonly #firstRetryMs: number
+  #retryMs: number
   #retry: NodeJS.Timeout | undefined
   #onEmpty: (() => void)[] = []
 
@@ -67,6 +70,8 @@ export class NoteQueue {
     this.#link = options.link
     this.#clock = options.clock
     this.#log = options.log
+    this.#firstRetryMs = options.firstRetryMs ?? FIRST_RETRY_MS
+    this.#retryMs = this.#firstRetryMs
     this.#spill = new Spill(options.spillDir, options.log)
     for (const note of this.#spill.found) this.#enter(this.#make(note, 'late'))
     this.#pump()
@@ -149,7 +154,7 @@ export class NoteQueue {
     const isRefused = outcome.type === 'error' && REFUSED.has(outcome.code)
     if (outcome.type === 'ok' || isRefused) {
       this.#remove(note)
-      this.#retryMs = FIRST_RETRY_MS
+      this.#retryMs = this.#firstRetryMs
       if (isRefused) this.#lose(note, outcome.message)
       else note.onSettled?.('kept')
       return
