@@ -3,12 +3,13 @@ import { defineConfig } from 'vitest/config'
 import { chooseSeed } from './test/support/seed.ts'
 
 const LONG = '**/*.long.test.ts'
+const FLOODS = 'test/security/floods.test.ts'
 
-/** Real processes on a busy machine: the bounds find hangs, they do not measure. Nothing is tried twice. */
-const bounds = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 20_000 } } }
+/** Real processes on a busy machine: the bounds find hangs, they do not measure. There is no `retry`: `scripts/test` looks again. */
+const bounds = { testTimeout: 200_000, hookTimeout: 300_000, expect: { poll: { timeout: 100_000 } } }
 
 /** After everything else, a few at a time: they wait for disks, networks and other machines. */
-const late = { sequence: { groupOrder: 1 }, maxWorkers: 3 }
+const late = { sequence: { groupOrder: 2 }, maxWorkers: 3 }
 
 // Workers inherit it: all of them draw the same rows and examples.
 /* oxlint-disable node/no-process-env -- the one way to all workers */
@@ -75,10 +76,21 @@ export default defineConfig({
         test: {
           name: 'product',
           include: ['test/{lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
-          exclude: [LONG, '**/*.gate.test.ts'],
+          exclude: [LONG, '**/*.gate.test.ts', FLOODS],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           isolate: false,
           ...bounds,
+        },
+      },
+      // Alone, because they slow everything beside them, and everything beside them slows what they measure.
+      {
+        test: {
+          name: 'floods',
+          include: [FLOODS],
+          globalSetup: ['test/support/sweep.ts'],
+          ...bounds,
+          sequence: { groupOrder: 1 },
+          maxWorkers: 1,
         },
       },
       // The gate itself, and one server for each setting that nearly all other tests leave alone.
@@ -115,7 +127,7 @@ export default defineConfig({
         },
       },
       // A machine in a machine, emulated where there is no KVM. Alone, because that takes all processors.
-      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 2 }, maxWorkers: 1 } },
+      { test: { name: 'vm', include: ['test/vm/vm.test.ts'], sequence: { groupOrder: 3 }, maxWorkers: 1 } },
     ],
   },
 })

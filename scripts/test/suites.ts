@@ -1,4 +1,4 @@
-const QUICK = ['unit', 'style', 'product'] as const
+const QUICK = ['unit', 'style', 'product', 'floods'] as const
 const LONG = [
   'crash',
   'runtimes',

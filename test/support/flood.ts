@@ -14,7 +14,7 @@ export async function flood(home: string, of: { readonly count: number; readonly
   mkdirSync(join(spill, 'notes'))
   const log = createLog({ process: 'test', level: 'silent', write: () => {} })
   const socket = join(home, 'run/recorder-control-plane.sock')
-  const recorder = new RecorderClient({ socket, spillDir: join(spill, 'notes'), log })
+  const recorder = new RecorderClient({ socket, spillDir: join(spill, 'notes'), log, requireMs: 60_000 })
   const who = { tenant: 'default', agent: 'flood', actor: 'system', point: 'command.run', status: 'done' } as const
   const text = Array.from({ length: Math.ceil(of.bytes / 4000) }, () => 'x'.repeat(Math.min(4000, of.bytes)))
   const one = (n: number): NewRecord => ({ ...who, payload: { n, text } })

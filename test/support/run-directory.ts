@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { entries } from './host-state.ts'
 import { look } from './leftovers.ts'
 import type { Results } from './results.ts'
-import { createRun, endBrokenOffRuns, endRun, sleep } from './runs.ts'
+import { createRun, endBrokenOffRuns, endRun, memoryOf, sleep } from './runs.ts'
 
 const SETTLE_MS = 3_000
 
@@ -13,6 +13,7 @@ export function setup(): void {
   const owners = (process.env['TEST_OWNERS'] ?? '').split(' ').filter((pid) => pid !== '')
   const directory = createRun(owners.map(Number))
   process.env['TMPDIR'] = directory
+  process.env['TEST_MEMORY'] = memoryOf(directory)
   process.env['TEST_RUN'] = basename(directory)
   // After all tear-downs. Only synchronous work is possible here.
   process.once('exit', () => {

@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { lstatSync, mkdtempSync, chmodSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import {
   attempt,
@@ -20,6 +30,8 @@ import {
 
 /** Short, because socket paths are. */
 const BASE = '/tmp'
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES = 4 * 1024 ** 3
 const NAME = /^at-\w{6}$/
 const MARKER = '.run.json'
 const ROUNDS = 100
@@ -54,6 +66,16 @@ export function createRun(owners: readonly number[]): string {
   return directory
 }
 
+/** A directory of the run in memory. The run's own directory if the machine has too little room for it. */
+export function memoryOf(directory: string): string {
+  const memory = join(MEMORY, basename(directory))
+  const found = attempt(() => statfsSync(MEMORY))
+  if (!found || found.bavail * found.bsize < MEMORY_BYTES) return directory
+  mkdirSync(memory)
+  chmodSync(memory, 0o1777)
+  return memory
+}
+
 /** Ends what runs left that were killed, and says what that was. Runs of other users and other pid namespaces stay. */
 export function endBrokenOffRuns(): readonly string[] {
   return entries(BASE)
@@ -79,6 +101,7 @@ export function endRun(directory: string, owners: readonly ProcessId[] = []): re
     sleep(ROUND_MS)
   }
   if (mountsBelow(directory).length === 0) rmSync(directory, { recursive: true, force: true })
+  rmSync(join(MEMORY, basename(directory)), { recursive: true, force: true })
   return [...found]
 }
 

@@ -132,7 +132,7 @@ describe('the recorder process', () => {
     await using recorder = await RecorderProcess.start()
     await recorder.client().require(aRecord(1))
     const head = join(recorder.chainDir('default'), 'head.json')
-    const text = await waitFor(() => readIfThere(head), { signal: AbortSignal.timeout(10_000), everyMs: 50 })
+    const text = await waitFor(() => readIfThere(head), { signal: AbortSignal.timeout(100_000), everyMs: 50 })
     expect(JSON.parse(text)).toMatchObject({ seq: 1 })
   })
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RecorderClient } from '@airlock/audit'
 import { createLog } from '@airlock/std'
+import { memoryDir } from '../../../../test/support/memory-dir.ts'
 import { COMPILED } from '../../../../test/support/compiled.ts'
 
 const MAIN = new URL('../../../../dist/recorder/main.js', import.meta.url).pathname
@@ -21,7 +21,7 @@ export class TestRecorder {
   }
 
   static async start(uid: number | null = null): Promise<TestRecorder> {
-    const home = mkdtempSync(join(tmpdir(), 'airlock-recorder-'))
+    const home = mkdtempSync(join(memoryDir(), 'airlock-recorder-'))
     chmodSync(home, 0o711)
     for (const dir of ['recorder', 'recorder-public']) mkdirSync(join(home, dir), { recursive: true })
     const config = {
@@ -46,7 +46,7 @@ export class TestRecorder {
     const spillDir = join(this.#home, 'spill', spill)
     mkdirSync(spillDir, { recursive: true })
     const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
-    const client = new RecorderClient({ socket: this.socket, spillDir, log })
+    const client = new RecorderClient({ socket: this.socket, spillDir, log, requireMs: 60_000 })
     this.#clients.push(client)
     return client
   }

@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { RecorderClient } from '@airlock/audit'
@@ -21,6 +20,7 @@ import {
   type RunStepBody,
 } from '@airlock/contract'
 import { createLog, KeyedLock, newId } from '@airlock/std'
+import { memoryDir } from '../../../../test/support/memory-dir.ts'
 import { KillList } from '../kills/kill-list.ts'
 import { EvidenceGate } from '../evidence/evidence-gate.ts'
 import { ApprovalNews } from '../approvals/news.ts'
@@ -119,7 +119,7 @@ export class World {
   }
 
   static async make(recorder: TestRecorder, options: WorldOptions = {}): Promise<World> {
-    const world = new World(recorder, mkdtempSync(join(tmpdir(), 'airlock-control-')), options)
+    const world = new World(recorder, mkdtempSync(join(memoryDir(), 'airlock-control-')), options)
     await world.plane.listen()
     await world.restart()
     world.#before = (await given(world.#audit).head('default')).head.seq

@@ -1,11 +1,11 @@
 import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canonical, verifyExport } from '@airlock/audit'
 import { type AuditRecord, auditQuery, newRecord } from '@airlock/contract'
 import { createLog, newId } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { memoryDir } from '../../../../test/support/memory-dir.ts'
 import { Archive } from './archive.ts'
 import { type OpenFile, openSegment, type SegmentFile } from './chain-file.ts'
 import { Chain, type ChainOptions, type Entry } from './chain.ts'
@@ -23,7 +23,7 @@ let dir: string
 let chains: Chain[]
 
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'airlock-chain-'))
+  dir = mkdtempSync(join(memoryDir(), 'airlock-chain-'))
   chains = []
 })
 
@@ -171,7 +171,8 @@ describe('a chain and its disk', () => {
     expect([before + 1, before + 2]).toContain(after)
     expect((await recordsOf(chain)).map(({ payload }) => payload['n'])).toEqual([1, 2, 3])
     await chain.append({ ...entry(4), patient: true })
-    expect(disk.syncs).toBe(after + 1)
+    // The timer of the head may add one.
+    expect([after + 1, after + 2]).toContain(disk.syncs)
     expect(await verify(chain)).toMatchObject({ ok: true, records: 4 })
   })
 

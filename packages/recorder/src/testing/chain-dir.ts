@@ -1,9 +1,9 @@
 import { createSecretKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, utimesSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type NewRecord, newRecord } from '@airlock/contract'
 import { createLog, newId } from '@airlock/std'
+import { memoryDir } from '../../../../test/support/memory-dir.ts'
 import { Archive } from '../chain/archive.ts'
 import { Chain, type ChainOptions } from '../chain/chain.ts'
 import { exportChain } from '../reading/export.ts'
@@ -16,7 +16,7 @@ const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 
 /** For tests only: one chain in a directory of its own, with real files, small segments and a clock that can be set. */
 export class ChainDir implements AsyncDisposable {
-  readonly dir = mkdtempSync(join(tmpdir(), 'airlock-chain-'))
+  readonly dir = mkdtempSync(join(memoryDir(), 'airlock-chain-'))
   readonly tenant = 'default'
   readonly log = createLog({ process: 'recorder', level: 'silent', write: () => {} })
   readonly keys: RecorderKeys = {

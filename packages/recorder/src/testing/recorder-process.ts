@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RecorderClient } from '@airlock/audit'
 import type { NewRecord } from '@airlock/contract'
 import { createLog } from '@airlock/std'
+import { memoryDir } from '../../../../test/support/memory-dir.ts'
 import { COMPILED } from '../../../../test/support/compiled.ts'
 
 /** A uid that nothing else on the machine has. */
@@ -14,7 +14,7 @@ const MAIN = new URL('../../../../dist/recorder/main.js', import.meta.url).pathn
 
 /** A real recorder in a directory of its own, started as the supervisor starts it. Ends and leaves with `using`. */
 export class RecorderProcess implements AsyncDisposable {
-  readonly home = mkdtempSync(join(tmpdir(), 'airlock-recorder-'))
+  readonly home = mkdtempSync(join(memoryDir(), 'airlock-recorder-'))
   readonly stateDir = join(this.home, 'state')
   readonly #clients: RecorderClient[] = []
   #child: ChildProcess | undefined

@@ -33,9 +33,9 @@ import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@ai
 import { newId } from '@airlock/std'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { memoryDir } from '../../../../../test/support/memory-dir.ts'
 import type { Caller, Page } from '../../app/caller.ts'
 import type { CommandRef } from '../../commands/command-ref.ts'
 import type { FileAnswer } from '../../nodes/data-plane-client.ts'
@@ -61,7 +61,7 @@ export class TestCore {
   readonly #templates = new TestTemplates()
   readonly #commands = new Map<string, TestCommand>()
   readonly #roots = new Map<string, string>()
-  readonly #home = mkdtemp(join(tmpdir(), 'airlock-test-core-'))
+  readonly #home = mkdtemp(join(memoryDir(), 'airlock-test-core-'))
   ready: Ready = { ready: true, warnings: [] }
 
   constructor() {

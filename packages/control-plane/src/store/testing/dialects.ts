@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { memoryDir } from '../../../../../test/support/memory-dir.ts'
 import { TestPostgres } from '../../../../../test/support/postgres.ts'
 import { requires } from '../../../../../test/support/requires.ts'
 import type { StorePlace } from '../engine/store.ts'
@@ -42,7 +42,7 @@ export const ALL_DIALECTS: readonly TestDialect[] = [
 export const DIALECTS = ALL_DIALECTS.filter(({ name }) => (TEST_DIALECTS ?? name).includes(name))
 
 class SqliteStores implements TestStores {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'airlock-stores-'))
+  readonly #dir = mkdtempSync(join(memoryDir(), 'airlock-stores-'))
   #made = 0
 
   async make(): Promise<StorePlace> {
