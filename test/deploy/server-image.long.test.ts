@@ -332,7 +332,7 @@ function backingFile(device: string): string {
 }
 
 function soon(): { signal: AbortSignal; everyMs: number } {
-  return { signal: deadline(10_000), everyMs: 20 }
+  return { signal: deadline(100_000), everyMs: 20 }
 }
 
 async function freePort(): Promise<number> {

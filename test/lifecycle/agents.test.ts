@@ -1,9 +1,9 @@
 import { Airlock, type ErrorCode } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { finalLeftovers, startServer, type TestServer } from '../support/server.ts'
 
-const STALE_S = 4
+const STALE_S = 12
 
 let server: TestServer
 let admin: Airlock
@@ -88,7 +88,7 @@ describe('an agent through the running product', () => {
     await busy.start(['sleep', '600'])
     const state = async (id: string) => (await developer.sandboxes.get(id)).data
     await waitFor(async () => ((await state(silent.id)).state === 'stopped' ? true : undefined), {
-      signal: deadline(30_000),
+      signal: deadline(90_000),
       everyMs: 200,
     })
     expect(await state(silent.id)).toMatchObject({ endReason: 'agent_stale' })
@@ -98,6 +98,6 @@ describe('an agent through the running product', () => {
   })
 
   it('leaves nothing on the host', async () => {
-    expect(await leftovers(server.home)).toEqual([])
+    expect(await finalLeftovers(server.home)).toEqual([])
   })
 })

@@ -109,9 +109,11 @@ describe('a sandbox that is beyond a threshold', () => {
     const until = follow(sandbox)
     const burning = await sandbox.start({ shell: BURN })
     await until(isAt('cpu', 'critical'))
-    const { alerts, raised } = await sandbox.metrics()
-    expect(alerts).toMatchObject([{ sandbox: sandbox.id, agent: 'default', resource: 'cpu', level: 'critical' }])
-    expect(raised.critical).toBe(1)
+    // A busy host takes the processor from the loop at times: then the alert eases, and is raised again.
+    await expect
+      .poll(async () => (await sandbox.metrics()).alerts, { timeout: 60_000 })
+      .toMatchObject([{ sandbox: sandbox.id, agent: 'default', resource: 'cpu', level: 'critical' }])
+    expect((await sandbox.metrics()).raised.critical).toBeGreaterThanOrEqual(1)
     await burning.signal('SIGKILL')
     await until(isCleared('cpu'))
     expect((await sandbox.metrics()).alerts).toEqual([])

@@ -129,7 +129,7 @@ for (const kind of [SQLITE, POSTGRES])
       const { head } = await admin.audit.head()
       // The sweep has kept a head in the store by then, so that a chain that lost its end would show.
       await expect
-        .poll(async () => (await admin.audit.chains())[0]?.head.seq ?? 0, { timeout: 20_000 })
+        .poll(async () => (await admin.audit.chains())[0]?.head.seq ?? 0, { timeout: 100_000 })
         .toBeGreaterThan(5)
       const saved = new AbortController()
       const work = (async () => {
@@ -178,7 +178,7 @@ describe('a node whose machine died', requires('root', 'postgres'), () => {
     expect(await living.run(['echo', 'unharmed'])).toMatchObject({ stdout: 'unharmed\n' })
     const { head } = await admin.audit.head()
     const kept = async () => (await admin.audit.chains())[0]?.head.seq
-    await expect.poll(kept, { timeout: 20_000 }).toBeGreaterThanOrEqual(head.seq)
+    await expect.poll(kept, { timeout: 100_000 }).toBeGreaterThanOrEqual(head.seq)
     await die(server)
 
     // A copy of the evidence that lacks its end is not continued: nothing is granted.

@@ -98,7 +98,7 @@ describe('a server with one broken chain among a hundred', requires('root', 'cru
     expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: 'ready' })
     // What was ended meanwhile is recorded now.
     const ends = async () => (await as(BROKEN).audit.events({ sandbox: ofBroken.id, point: 'sandbox.terminate' })).items
-    await expect.poll(async () => (await ends()).map(({ status }) => status), { timeout: 20_000 }).toContain('done')
+    await expect.poll(async () => (await ends()).map(({ status }) => status), { timeout: 100_000 }).toContain('done')
     const publicKey = readFileSync(join(home, 'public/audit.pub'), 'utf8')
     const { lines, records } = await exported(as(BROKEN))
     const verdict = await verifyExport(lines, { publicKey })

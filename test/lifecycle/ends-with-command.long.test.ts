@@ -72,5 +72,5 @@ it('a server that was sent away lives on without its parent and its terminal', a
 
 /** Nothing of this home runs on the host but its sandboxes. */
 async function allGone(): Promise<void> {
-  await waitFor(() => hostProcesses(home).length === 0 || undefined, { signal: deadline(40_000), everyMs: 50 })
+  await waitFor(() => hostProcesses(home).length === 0 || undefined, { signal: deadline(100_000), everyMs: 50 })
 }

@@ -68,10 +68,10 @@ describe('the stream of events', () => {
 
   it('says where it begins, so that nothing is missed before the first event', async () => {
     await using quiet = follow(admin, { point: 'sandbox.create' })
-    await waitFor(() => quiet.seq, { signal: deadline(10_000), everyMs: 20 })
+    await waitFor(() => quiet.seq, { signal: deadline(100_000), everyMs: 20 })
     const { id } = await developer.sandboxes.create()
     await waitFor(() => quiet.events.find((one) => one.sandbox === id && one.status === 'done'), {
-      signal: deadline(30_000),
+      signal: deadline(100_000),
       everyMs: 20,
     })
     expect(quiet.events.map((one) => [one.sandbox, one.status])).toEqual([
@@ -267,7 +267,7 @@ class SlowClient {
       })
     })
     this.wasCut = this.begun.then(async () => {
-      await waitFor(async () => isCut(after), { signal: deadline(45_000), everyMs: 500 })
+      await waitFor(async () => isCut(after), { signal: deadline(100_000), everyMs: 500 })
       socket.on('data', (bytes: Buffer) => (this.#text += bytes.toString()))
       socket.resume()
       await new Promise<void>((resolve) => socket.once('close', () => resolve()))

@@ -23,11 +23,11 @@ it('kills on a full disk, refuses what it cannot record, and catches up when the
       code: expect.stringMatching(/^(?:evidence|store)_unavailable$/),
     })
     await sandbox.terminate().catch(() => undefined)
-    await expect.poll(() => server.processesOf(sandbox.id), { timeout: 15_000 }).toEqual([])
+    await expect.poll(() => server.processesOf(sandbox.id), { timeout: 100_000 }).toEqual([])
 
     await rm(join(home, 'filler'))
     await expect
-      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data.state, { timeout: 30_000 })
+      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data.state, { timeout: 100_000 })
       .toBe('stopped')
     const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
     await expect
@@ -37,7 +37,7 @@ it('kills on a full disk, refuses what it cannot record, and catches up when the
             one.status,
             one.late,
           ]),
-        { timeout: 30_000 },
+        { timeout: 100_000 },
       )
       .toContainEqual(['done', true])
   } finally {

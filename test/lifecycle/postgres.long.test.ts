@@ -22,7 +22,7 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
       await expect(airlock.sandboxes.create({})).rejects.toMatchObject({ code: 'store_unavailable' })
       await postgres.restart()
       await expect
-        .poll(async () => fetch(`${server.url}/readyz`).then((one) => one.status), { timeout: 30_000 })
+        .poll(async () => fetch(`${server.url}/readyz`).then((one) => one.status), { timeout: 100_000 })
         .toBe(200)
       expect(await sandbox.run(['echo', 'still'])).toMatchObject({ stdout: 'still\n' })
       await sandbox.terminate()
@@ -99,7 +99,9 @@ describe('servers on PostgreSQL', requires('root', 'postgres'), () => {
       // Two chains, each whole, each by its own key.
       expect([await verifyChain(back.admin), await verifyChain(two.admin)].every((count) => count > 4)).toBe(true)
       await expect
-        .poll(async () => (await two.admin.audit.chains()).map((chain) => [chain.node, chain.url]), { timeout: 20_000 })
+        .poll(async () => (await two.admin.audit.chains()).map((chain) => [chain.node, chain.url]), {
+          timeout: 100_000,
+        })
         .toEqual(
           [
             [mine.data.node, again.url],

@@ -24,7 +24,7 @@ it('summary and stats say what a computation from the export says, and a stream 
       const { items } = await admin.audit.events({ point: 'sandbox.terminate', status: 'done' })
       return items.length >= 2 ? true : undefined
     }
-    await waitFor(ended, { signal: deadline(30_000), everyMs: 100 })
+    await waitFor(ended, { signal: deadline(100_000), everyMs: 100 })
     const summary = await developer.agents.summary('default', { days: 2 })
     expectSame(
       summary,

@@ -57,7 +57,7 @@ function drawn(running: CliProcess): readonly string[] {
 }
 
 async function until<T>(found: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  return waitFor(found, { signal: deadline(30_000), everyMs: 50 })
+  return waitFor(found, { signal: deadline(100_000), everyMs: 50 })
 }
 
 async function untilSampled(sandbox: Sandbox, isSo: (memoryBytes: number) => boolean): Promise<void> {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linesOf } from '../support/lines.ts'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
-import { leftovers } from '../support/server.ts'
+import { finalLeftovers } from '../support/server.ts'
 
 let server: BorrowedServer
 let airlock: Airlock
@@ -66,8 +66,8 @@ describe('the walk', () => {
     expect((await sandbox.terminate()).data).toMatchObject({ state: 'stopped', endReason: 'terminated' })
     await expect(sandbox.run(['true'])).rejects.toMatchObject({ code: 'sandbox_ended' })
 
-    const { items } = await admin.audit.events({ sandbox: sandbox.id })
-    const told = items.map((record) => `${record.point} ${record.status}`).toReversed()
+    const told = async () =>
+      (await admin.audit.events({ sandbox: sandbox.id })).items.map((record) => `${record.point} ${record.status}`)
     for (const expected of [
       'sandbox.create requested',
       'isolation.start done',
@@ -79,7 +79,7 @@ describe('the walk', () => {
       'isolation.stop done',
       'sandbox.terminate done',
     ])
-      expect(told).toContain(expected)
+      await expect.poll(told).toContain(expected)
     const { publicKey } = await admin.audit.head()
     expect(await verifyExport(linesOf(admin.audit.export()), { publicKey })).toMatchObject({
       ok: true,
@@ -170,19 +170,19 @@ describe('the walk', () => {
   })
 
   it('ends a sandbox by its TTL, extended by use, and says why', async () => {
-    const sandbox = await airlock.sandboxes.create({ ttlMs: 2_000 })
-    for (let use = 0; use < 3; use++) expect((await sandbox.run(['sleep', '0.9'])).exitCode).toBe(0)
+    const sandbox = await airlock.sandboxes.create({ ttlMs: 6_000 })
+    for (let use = 0; use < 3; use++) expect((await sandbox.run(['sleep', '2.1'])).exitCode).toBe(0)
     await expect
-      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data, { timeout: 15_000 })
+      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data, { timeout: 100_000 })
       .toMatchObject({ state: 'stopped', endReason: 'ttl' })
   })
 
   it('ends idle sandboxes and those at the end of their lifetime, whatever extends them', async () => {
     const idle = await airlock.sandboxes.create({ idleMs: 1_000 })
-    const old = await airlock.sandboxes.create({ maxLifetimeMs: 2_000 })
+    const old = await airlock.sandboxes.create({ maxLifetimeMs: 10_000 })
     await old.extend(600_000)
     expect(old.data.expiresAt <= old.data.endsAt).toBe(true)
-    const end = (id: string) => expect.poll(async () => (await airlock.sandboxes.get(id)).data, { timeout: 15_000 })
+    const end = (id: string) => expect.poll(async () => (await airlock.sandboxes.get(id)).data, { timeout: 60_000 })
     await end(idle.id).toMatchObject({ state: 'stopped', endReason: 'idle' })
     await end(old.id).toMatchObject({ state: 'stopped', endReason: 'max_lifetime' })
   })
@@ -192,14 +192,14 @@ describe('the walk', () => {
     const running = await sandbox.start(['sleep', '600'])
     killGuest(sandbox.id)
     await expect
-      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data, { timeout: 15_000 })
+      .poll(async () => (await airlock.sandboxes.get(sandbox.id)).data, { timeout: 100_000 })
       .toMatchObject({ state: 'error', endReason: 'guest_lost' })
     expect((await running.get()).state).toBe('lost')
   })
 
   it('leaves nothing on the host once all have ended', async () => {
     for (const row of (await airlock.sandboxes.list({})).items) await (await airlock.sandboxes.get(row.id)).terminate()
-    expect(await leftovers(server.home)).toEqual([])
+    expect(await finalLeftovers(server.home)).toEqual([])
   })
 })
 

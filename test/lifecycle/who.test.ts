@@ -6,7 +6,7 @@ import { Airlock, type CreateOptions } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { finalLeftovers, leftovers, startServer, type TestServer } from '../support/server.ts'
 
 /** Small enough to be used up, unlike in other tests. */
 const SMALL = { AIRLOCK_AGENT_SANDBOXES: '5', AIRLOCK_AGENT_MEMORY_MB: '2048', AIRLOCK_AGENT_CPUS: '2' }
@@ -61,7 +61,7 @@ describe('a sandbox that cannot be had', requires('root'), () => {
       const { items } = await by.audit.events({ agent: of, point: 'sandbox.create', limit: 10 })
       return items.find((record) => record.status === 'denied' || record.status === 'failed')
     }
-    const found = await waitFor(look, { signal: deadline(10_000), everyMs: 50 })
+    const found = await waitFor(look, { signal: deadline(100_000), everyMs: 50 })
     return [found.status, found.error?.code]
   }
 
@@ -76,7 +76,7 @@ describe('a sandbox that cannot be had', requires('root'), () => {
   it('because its agent is not there', async () => {
     expect(await refusal(developer, { agent: 'nobody' })).toEqual([404, 'agent_not_found'])
     expect(await whyNot('nobody')).toEqual(['denied', 'agent_not_found'])
-    expect(await leftovers(server.home)).toEqual([])
+    expect(await finalLeftovers(server.home)).toEqual([])
   })
 
   it.each([
@@ -156,8 +156,9 @@ describe('a sandbox that cannot be had', requires('root'), () => {
       store.close()
     }
     expect(await whyNot(agent)).toEqual(['failed', 'internal'])
-    const { items } = await admin.audit.events({ agent, limit: 20 })
-    expect(items.map((record) => `${record.point} ${record.status}`)).toContain('isolation.start done')
+    const told = async () =>
+      (await admin.audit.events({ agent, limit: 20 })).items.map((record) => `${record.point} ${record.status}`)
+    await expect.poll(told).toContain('isolation.start done')
     expect(await world(agent)).toEqual(before)
   })
 

@@ -44,7 +44,7 @@ class Served {
 
   async answer(id: number): Promise<string> {
     const found = (): string | undefined => this.lines.find((line) => line.includes(`"id":${id}}`))
-    return waitFor(found, { signal: deadline(20_000), everyMs: 10 })
+    return waitFor(found, { signal: deadline(100_000), everyMs: 10 })
   }
 
   /** Its exit code or signal. */
@@ -103,7 +103,7 @@ describe('airlock mcp', requires('root'), () => {
     await served.open()
     served.send(RUN_CODE)
     await waitFor(() => served.lines.find((line) => line.includes('begun')), {
-      signal: deadline(20_000),
+      signal: deadline(100_000),
       everyMs: 10,
     })
     expect(await living()).toHaveLength(1)

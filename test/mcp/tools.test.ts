@@ -114,7 +114,7 @@ describe.each(WAYS)('tools over $way', requires('root'), ({ open }) => {
     )
     await expect(running).rejects.toThrow()
     expect(caller.signal.aborted).toBe(true)
-    await waitFor(() => (sleeping(sandbox, '543') ? undefined : true), { signal: deadline(20_000), everyMs: 50 })
+    await waitFor(() => (sleeping(sandbox, '543') ? undefined : true), { signal: deadline(100_000), everyMs: 50 })
   })
 
   it.each(PICTURES)('show a picture of $language as a picture', async ({ language, code }) => {
@@ -159,7 +159,7 @@ describe.each(WAYS)('tools over $way', requires('root'), ({ open }) => {
           const { items } = await (await airlock.sessions.get(session)).steps()
           return items[0]?.status === 'running' ? undefined : items
         },
-        { signal: deadline(20_000), everyMs: 50 },
+        { signal: deadline(100_000), everyMs: 50 },
       )
       expect(step).toMatchObject({ stepId: 'long', status: 'failed' })
       const next = await call('run_step', { session, code: value })
@@ -277,7 +277,7 @@ async function trail(sandbox: string): Promise<readonly string[]> {
     const { items } = await auditor.audit.events({ sandbox })
     return items.some(({ point, status }) => point === 'sandbox.terminate' && status === 'done') ? items : undefined
   }
-  const records = await waitFor(look, { signal: deadline(20_000), everyMs: 100 })
+  const records = await waitFor(look, { signal: deadline(100_000), everyMs: 100 })
   return records.map(({ actor, point, status }) => `${actor}: ${point} ${status}`).toReversed()
 }
 

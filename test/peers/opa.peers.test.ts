@@ -43,7 +43,7 @@ class OpaServer {
         ({ ok }) => ok || undefined,
         () => undefined,
       )
-    await waitFor(answers, { signal: deadline(30_000), everyMs: 100 })
+    await waitFor(answers, { signal: deadline(100_000), everyMs: 100 })
     return new OpaServer(url, child)
   }
 

@@ -67,5 +67,5 @@ describe('a server that stops', () => {
 
 /** Asks again while the server comes back. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
-  return waitFor(async () => work().catch(() => undefined), { signal: deadline(30_000), everyMs: 50 })
+  return waitFor(async () => work().catch(() => undefined), { signal: deadline(100_000), everyMs: 50 })
 }

@@ -271,7 +271,7 @@ describe('an approval ends', () => {
     expect(await needed(append(sandbox))).not.toBe(id)
     expect(await appended(sandbox)).toBe(0)
     const state = async () => ((await asking.admin.approvals.get(id)).state === 'expired' ? true : undefined)
-    await waitFor(state, { signal: deadline(20_000), everyMs: 50 })
+    await waitFor(state, { signal: deadline(100_000), everyMs: 50 })
   })
 
   it('when it is taken back', async () => {
@@ -413,7 +413,7 @@ describe('everybody is told', () => {
         if (approval.sandbox === sandbox.id) seen.push(`${event} ${approval.id} ${approval.state}`)
     })()
     const has = async (line: string) =>
-      waitFor(() => (seen.includes(line) ? true : undefined), { signal: deadline(20_000), everyMs: 10 })
+      waitFor(() => (seen.includes(line) ? true : undefined), { signal: deadline(100_000), everyMs: 10 })
     await has(`pending ${before} pending`)
     const after = await needed(append(sandbox, {}, 'more'))
     await has(`pending ${after} pending`)
@@ -453,7 +453,7 @@ describe('everybody is told', () => {
       const { items } = await asking.admin.audit.events({ point: 'approval.ask', agent })
       return items.length === 2 ? true : undefined
     }
-    await waitFor(asks, { signal: deadline(30_000), everyMs: 50 })
+    await waitFor(asks, { signal: deadline(100_000), everyMs: 50 })
     await asking.operator.approvals.approve(id)
     expect(await waiting).toMatchObject({ code: 0 })
   })
@@ -463,7 +463,7 @@ describe('everybody is told', () => {
     const watch = new CliProcess(['approvals', 'watch'], { env: environment() })
     const has = async (line: string) =>
       waitFor(() => (watch.stdout.toString().includes(line) ? true : undefined), {
-        signal: deadline(20_000),
+        signal: deadline(100_000),
         everyMs: 20,
       })
     await has(`${id} pending (high) command.run: tee -a /workspace/log`)
@@ -481,7 +481,7 @@ describe('everybody is told', () => {
     const watch = new CliProcess(['approvals', 'watch', '--agent', agent], { env: environment(), command: terminal })
     const has = async (line: string) =>
       waitFor(() => (watch.stdout.toString().includes(line) ? true : undefined), {
-        signal: deadline(20_000),
+        signal: deadline(100_000),
         everyMs: 20,
       })
     await has('"tee" "-a" "/workspace/log"')

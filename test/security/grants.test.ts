@@ -21,7 +21,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
-import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { finalLeftovers, startServer, type TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'
 
 /** Somebody of the host who is not root; no user has to be made for files to be somebody's. */
@@ -81,7 +81,7 @@ describe('a rw grant on the tree of an ordinary user', requires('root', 'python3
       note: `f 600 ${OWNER.uid}:${OWNER.gid} hello\nmore\n`,
     })
     await sandbox.terminate()
-    expect([mountsOf(tree), await leftovers(server.home)]).toEqual([[], []])
+    expect([mountsOf(tree), await finalLeftovers(server.home)]).toEqual([[], []])
   })
 
   it('makes no set-uid or set-gid file on the host, by any way there is, and no device', async () => {
@@ -341,7 +341,7 @@ describe('what is never granted', requires('root', 'python3'), () => {
       expect(await shell(sandbox, 'cd /grants/buried; ls -A a/b/.ssh a/.aws')).toBe('a/.aws:\n\na/b/.ssh:\n')
       expect(readFileSync(join(tree, 'keys/id_ed25519'), 'utf8')).toBe('secret')
       await sandbox.terminate()
-      expect([mountsOf(tree), await leftovers(server.home)]).toEqual([[], []])
+      expect([mountsOf(tree), await finalLeftovers(server.home)]).toEqual([[], []])
     })
 
     it('are not seen where patterns leave more than them', async () => {
@@ -374,7 +374,10 @@ describe('what is never granted', requires('root', 'python3'), () => {
     execFileSync('python3', ['-c', 'import os, sys; os.mkfifo(sys.argv[1])', join(dir, 'fifo')])
     expect(await refusal(join(dir, 'fifo'))).toMatch(/neither a file nor a directory/)
     const listener = createServer().listen(join(dir, 'socket'))
-    await waitFor(() => (existsSync(join(dir, 'socket')) ? true : undefined), { signal: deadline(5000), everyMs: 10 })
+    await waitFor(() => (existsSync(join(dir, 'socket')) ? true : undefined), {
+      signal: deadline(100_000),
+      everyMs: 10,
+    })
     expect(await refusal(join(dir, 'socket'))).toMatch(/neither a file nor a directory/)
     await new Promise((resolve) => listener.close(resolve))
     expect(await refusal('/dev/null')).toMatch(/neither a file nor a directory/)
@@ -415,7 +418,7 @@ describe('between grant and mount', requires('root', 'python3'), () => {
       ['error', 'grant_refused'],
       ['error', 'grant_refused'],
     ])
-    expect(await leftovers(server.home)).toEqual([])
+    expect(await finalLeftovers(server.home)).toEqual([])
   })
 
   it('a tree that became root’s is no longer mounted for writing', async () => {

@@ -66,7 +66,7 @@ function denying(point: Point): PolicyDocumentInput {
 async function differs(look: (of: Place) => Promise<unknown>, before: unknown): Promise<void> {
   const was = JSON.stringify(before)
   const changed = async () => (JSON.stringify(await look(place)) === was ? undefined : true)
-  expect(await waitFor(changed, { signal: deadline(20_000), everyMs: 100 })).toBe(true)
+  expect(await waitFor(changed, { signal: deadline(100_000), everyMs: 100 })).toBe(true)
 }
 
 /** What the evidence has of a request: its point and status, what was decided and by which rules. */
@@ -76,7 +76,7 @@ async function recordsOf(requestId: string): Promise<readonly unknown[]> {
     const found = items.filter(({ payload }) => payload['requestId'] === requestId).toReversed()
     return found.length === 0 ? undefined : found
   }
-  const records = await waitFor(read, { signal: deadline(10_000), everyMs: 50 })
+  const records = await waitFor(read, { signal: deadline(100_000), everyMs: 50 })
   return records.map(({ point, status, decision, error }) => [
     point,
     status,

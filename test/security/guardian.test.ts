@@ -111,8 +111,11 @@ describe('conditions', () => {
     expect(items.filter(({ point }) => /run/.test(point)).map(({ payload }) => payload['timeoutMs'])).toEqual([
       300, 300,
     ])
-    const ends = await admin.audit.events({ sandbox: sandbox.id, point: 'command.run', status: 'done' })
-    expect(ends.items).toMatchObject([{ decision: { conditions: { maxTimeoutMs: 300 }, rules: [{ rule: 'short' }] } }])
+    const ends = async () =>
+      (await admin.audit.events({ sandbox: sandbox.id, point: 'command.run', status: 'done' })).items
+    await expect
+      .poll(ends)
+      .toMatchObject([{ decision: { conditions: { maxTimeoutMs: 300 }, rules: [{ rule: 'short' }] } }])
     await sandbox.terminate()
   })
 
@@ -269,7 +272,7 @@ describe('servers that share a store', requires('root', 'postgres'), () => {
         () => undefined,
         (error: unknown) => error,
       )
-    expect(await waitFor(denied, { signal: deadline(10_000), everyMs: 100 })).toMatchObject({
+    expect(await waitFor(denied, { signal: deadline(100_000), everyMs: 100 })).toMatchObject({
       code: 'policy_denied',
       message: 'The rule shared/no-true denies it: No true here.',
     })

@@ -145,7 +145,7 @@ describe('permits at the socket of the data plane', requires('root'), () => {
     const refusals = () => evidence(server.home).filter((record) => record.point === 'permit.refuse').length
     // Each altered field, and the nine refusals of the others.
     const count = Object.keys(permit.shape).length + 9
-    const signal = deadline(10_000)
+    const signal = deadline(100_000)
     expect(await waitFor(() => (refusals() >= count ? refusals() : undefined), { signal, everyMs: 50 })).toBe(count)
   })
 })

@@ -329,7 +329,7 @@ async function endedKeys(
         .whoami()
         .then(() => undefined)
         .catch(() => true),
-    { signal: deadline(10_000), everyMs: 50 },
+    { signal: deadline(100_000), everyMs: 50 },
   )
   return { expired: expired.secret, revoked: revoked.secret, 'rotated out': rotated.secret }
 }

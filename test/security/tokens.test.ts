@@ -65,7 +65,7 @@ describe('tokens of an identity provider, through the running product', () => {
       client({}, 'key')
         .whoami()
         .catch(() => undefined)
-    expect(await waitFor(attempt, { signal: deadline(40_000), everyMs: 500 })).toMatchObject({ actor: 'jwt:alice' })
+    expect(await waitFor(attempt, { signal: deadline(100_000), everyMs: 500 })).toMatchObject({ actor: 'jwt:alice' })
   })
 
   it('make a sandbox for who they say, and evidence names the subject', async () => {

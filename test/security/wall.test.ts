@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { leftovers, startServer, type TestServer } from '../support/server.ts'
+import { finalLeftovers, startServer, type TestServer } from '../support/server.ts'
 import { writeWeakenedRuntime, type Weakening } from '../support/weakened-runtime.ts'
 
 let directory: string
@@ -58,7 +58,7 @@ describe('a runtime that does not isolate as it was told', () => {
       message: expect.stringContaining(missing),
     })
     await expect(airlock.sandboxes.create({})).rejects.toEqual(refused)
-    expect(await leftovers(server.home)).toEqual([])
+    expect(await finalLeftovers(server.home)).toEqual([])
   })
 
   it('makes sandboxes again once it is mended', async () => {

@@ -133,5 +133,5 @@ async function settled(id: string): Promise<Webhook> {
     const webhook = await asking.admin.webhooks.get(id)
     return webhook.lastAt === null ? undefined : webhook
   }
-  return waitFor(look, { signal: deadline(20_000), everyMs: 20 })
+  return waitFor(look, { signal: deadline(100_000), everyMs: 20 })
 }

@@ -10,7 +10,7 @@ import { requires } from '../support/requires.ts'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url))
-const PATIENT = { timeout: 30_000 }
+const PATIENT = { timeout: 100_000 }
 
 describe('what people do', requires('root', 'crun', 'python3'), () => {
   let server: BorrowedServer

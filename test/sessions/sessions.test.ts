@@ -17,7 +17,7 @@ afterAll(async () => {
   await server?.giveBack()
 })
 
-const soon = () => ({ signal: deadline(30_000), everyMs: 50 })
+const soon = () => ({ signal: deadline(100_000), everyMs: 50 })
 const stepsOf = (session: string) => `/v1/sessions/${session}/steps`
 
 describe.each([

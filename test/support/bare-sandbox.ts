@@ -30,6 +30,7 @@ export async function runBare(
     runtime: options.runtime,
     guestBundle: GUEST,
     node: process.execPath,
+    diskReserveBytes: 0,
   })
   const id = newId('sbx')
   const controlDir = join(places.runtimeDir, id)

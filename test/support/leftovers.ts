@@ -20,6 +20,8 @@ import {
 
 const SETTLED_MS = 1_000
 const SETTLE_MS = 10_000
+/** A busy kernel may take its time to let go of mounts, loop devices and groups. */
+const EMPTY_MS = 60_000
 
 /**
  * What sandboxes of this home have on the host, each in words with the sandbox's id: empty when none lives. Waits until
@@ -34,6 +36,13 @@ export async function leftovers(home: string): Promise<readonly string[]> {
     else if (Date.now() - since > SETTLED_MS) break
     found = again
   }
+  return found
+}
+
+/** The same where nothing may be left: waits longer for the last to go. */
+export async function finalLeftovers(home: string): Promise<readonly string[]> {
+  let found = look(home)
+  for (const until = Date.now() + EMPTY_MS; found.length > 0 && Date.now() < until; found = look(home)) await delay(50)
   return found
 }
 
@@ -66,7 +75,7 @@ export async function sweep(home: string): Promise<void> {
 
 /** Fails when something of this home is left on the host, after having removed it. */
 export async function removeHome(home: string, files: 'remove' | 'keep' = 'remove'): Promise<void> {
-  const left = [...(await leftovers(home)), ...hostProcesses(home).map((pid) => `host process ${pid}`)]
+  const left = [...(await finalLeftovers(home)), ...hostProcesses(home).map((pid) => `host process ${pid}`)]
   if (left.length > 0) await sweep(home)
   if (files === 'remove') rmSync(home, { recursive: true, force: true })
   if (left.length > 0) throw new TypeError(`left behind:\n  ${left.join('\n  ')}`)

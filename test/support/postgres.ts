@@ -39,7 +39,7 @@ export function postgresPrograms(): string | undefined {
  */
 export class TestPostgres {
   readonly #dir: string
-  readonly #port: number
+  #port: number
   readonly #password: string
   #server: ChildProcess | undefined
   #databases: string[] = []
@@ -65,12 +65,14 @@ export class TestPostgres {
   static async start(): Promise<TestPostgres> {
     const dir = mkdtempSync(join(tmpdir(), 'al-pg-'))
     if (isRoot()) chownSync(dir, NOBODY, NOBODY)
-    const postgres = new TestPostgres(dir, await freePort(), 'secret-of-postgres')
+    const postgres = new TestPostgres(dir, 0, 'secret-of-postgres')
     const passwordFile = join(dir, 'password')
     writeFileSync(passwordFile, `${postgres.#password}\n`)
     chmodSync(passwordFile, 0o644)
     const initdb = ['-D', join(dir, 'data'), '-U', USER, '--pwfile', passwordFile]
     await runUnprivileged('initdb', [...initdb, '--auth=scram-sha-256', '--no-sync', '-E', 'UTF8', '--locale=C'])
+    // Only now, because initdb takes seconds and another program could take the port.
+    postgres.#port = await freePort()
     await postgres.restart()
     return postgres
   }

@@ -9,7 +9,7 @@ import { inject } from 'vitest'
 import { COMPILED } from './compiled.ts'
 import { processesOf, removeHome, sweep } from './leftovers.ts'
 
-export { leftovers } from './leftovers.ts'
+export { finalLeftovers, leftovers } from './leftovers.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const READY_MS = 180_000

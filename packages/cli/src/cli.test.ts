@@ -11,7 +11,7 @@ import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/te
 import { CLI, CliProcess, type Ended } from './testing/cli-process.ts'
 
 /** A process on a busy machine takes its time to start. */
-const PATIENT = { timeout: 20_000 }
+const PATIENT = { timeout: 100_000 }
 
 let api: TestApi
 let home: string

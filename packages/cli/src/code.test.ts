@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { CLI, CliProcess, type Ended } from './testing/cli-process.ts'
 
-const PATIENT = { timeout: 20_000 }
+const PATIENT = { timeout: 100_000 }
 
 let api: TestApi
 let home: string

@@ -42,7 +42,7 @@ describe('events', () => {
 
   it('are followed until Ctrl-C, which is no failure', async () => {
     const running = start('events -f')
-    await waitFor(() => (running.stdout.length > 0 ? true : undefined), { signal: deadline(20_000), everyMs: 20 })
+    await waitFor(() => (running.stdout.length > 0 ? true : undefined), { signal: deadline(100_000), everyMs: 20 })
     running.child.kill('SIGINT')
     expect(await running.ended).toEqual({ code: 0, stdout: LINE, stderr: '' })
   })

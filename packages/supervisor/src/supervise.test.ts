@@ -79,7 +79,7 @@ describe('starting and stopping', () => {
   })
 
   it('can be stopped while it starts', async () => {
-    start([[spec('recorder')], [spec('data-plane', 'stubborn', 100)]])
+    start([[spec('recorder')], [spec('data-plane', 'stubborn', 3_000)]])
     await happened('data-plane start')
     supervisor?.process.kill('SIGINT')
     expect(await supervisor?.exited).toBe(1)
@@ -208,16 +208,16 @@ function pidOf(name: string): number {
 }
 
 async function printed(line: string): Promise<void> {
-  await waitFor(() => supervisor?.output().includes(line) || undefined, { signal: deadline(20_000), everyMs: 10 })
+  await waitFor(() => supervisor?.output().includes(line) || undefined, { signal: deadline(100_000), everyMs: 10 })
 }
 
 async function happened(event: string): Promise<void> {
-  await waitFor(() => events().includes(event) || undefined, { signal: deadline(20_000), everyMs: 10 })
+  await waitFor(() => events().includes(event) || undefined, { signal: deadline(100_000), everyMs: 10 })
 }
 
 /** Gone, or dead and waiting for an init that does not reap. */
 async function gone(pid: number): Promise<void> {
-  await waitFor(() => stateOf(pid) === 'Z' || undefined, { signal: deadline(20_000), everyMs: 10 })
+  await waitFor(() => stateOf(pid) === 'Z' || undefined, { signal: deadline(100_000), everyMs: 10 })
 }
 
 function stateOf(pid: number): string {

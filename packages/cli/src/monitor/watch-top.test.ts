@@ -9,7 +9,7 @@ it('goes on when the server does not answer, says so once, and shows what it say
   const env = { PATH: process.env['PATH'] ?? '', AIRLOCK_URL: api.url, AIRLOCK_API_KEY: KEYS.developer }
   const running = new CliProcess(['top', '--json', '--every', '500ms'], { env })
   const until = async (isSo: () => boolean): Promise<unknown> =>
-    waitFor(() => (isSo() ? true : undefined), { signal: deadline(30_000), everyMs: 20 })
+    waitFor(() => (isSo() ? true : undefined), { signal: deadline(100_000), everyMs: 20 })
   const lines = (): number => running.stdout.toString().split('\n').length - 1
   await until(() => lines() > 0)
   await api.close()

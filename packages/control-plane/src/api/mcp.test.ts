@@ -96,7 +96,7 @@ describe.each(REVISIONS)('a client of revision $revision', ({ mode, revision }) 
   it('hears how it goes on while it runs', async () => {
     const told: { readonly progress: number; readonly message?: string | undefined }[] = []
     await client.callTool(
-      { name: 'run_command', arguments: { sandbox, shell: 'for i in 1 2 3; do echo tick $i; sleep 0.3; done' } },
+      { name: 'run_command', arguments: { sandbox, shell: 'for i in 1 2 3; do echo tick $i; sleep 1; done' } },
       { onprogress: (progress) => void told.push(progress) },
     )
     expect(told.map(({ message }) => message)).toEqual(['starting the command', 'tick 1', 'tick 2', 'tick 3'])
@@ -113,7 +113,7 @@ describe.each(REVISIONS)('a client of revision $revision', ({ mode, revision }) 
     await expect(call).rejects.toThrow()
     const latest = async () => (await api.core.listCommands(nobody(), sandbox)).items[0]
     const ended = await waitFor(async () => ((await latest())?.state === 'running' ? undefined : latest()), {
-      signal: deadline(10_000),
+      signal: deadline(100_000),
       everyMs: 20,
     })
     expect(ended).toMatchObject({ state: 'exited', signal: 'SIGKILL' })
@@ -228,12 +228,12 @@ describe('the door of /mcp', () => {
         jsonrpc: '2.0',
         id,
         method: 'tools/call',
-        params: { name: 'run_command', arguments: { sandbox, shell: 'sleep 1; echo lived' } },
+        params: { name: 'run_command', arguments: { sandbox, shell: 'sleep 3; echo lived' } },
       })
     const cancel = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } })
     const running = post({ 'mcp-session-id': session }, body(7))
     await waitFor(async () => (await api.core.listCommands(nobody(), sandbox)).items[0], {
-      signal: deadline(10_000),
+      signal: deadline(100_000),
       everyMs: 10,
     })
     expect(await post({ 'mcp-session-id': session, authorization: `Bearer ${KEYS.admin}` }, cancel)).toMatchObject({
@@ -245,7 +245,7 @@ describe('the door of /mcp', () => {
     await waitFor(
       async () => ((await api.core.listCommands(nobody(), sandbox)).items.length === 2 ? true : undefined),
       {
-        signal: deadline(10_000),
+        signal: deadline(100_000),
         everyMs: 10,
       },
     )

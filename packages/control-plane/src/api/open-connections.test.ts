@@ -16,7 +16,7 @@ const AMPLE: ConnectionBounds = {
 }
 
 /** How long a condition may take to hold. */
-const SOON = () => ({ signal: deadline(10_000), everyMs: 10 })
+const SOON = () => ({ signal: deadline(100_000), everyMs: 10 })
 
 let server: Server | undefined
 const sockets: Socket[] = []

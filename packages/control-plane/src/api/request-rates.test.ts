@@ -14,7 +14,8 @@ it('answers a key as often as its share allows, then says how long to wait; a te
   for (let at = 0; at < 5; at++) statuses.push((await ask(KEYS.developer, 'GET', '/v1/whoami')).status)
   expect(statuses).toEqual([200, 200, 200, 429, 429])
   const refused = await ask(KEYS.developer, 'GET', '/v1/whoami')
-  expect(refused.headers.get('retry-after')).toBe('10')
+  // Ten seconds for each request, less those since the first.
+  expect(refused.headers.get('retry-after')).toMatch(/^(?:[1-9]|10)$/)
   expect(await refused.json()).toMatchObject({
     error: { code: 'too_many_requests', message: 'This key asks too often.', retryable: true },
   })

@@ -150,7 +150,7 @@ for (const dialect of DIALECTS)
             () => undefined,
             () => true,
           )
-        await waitFor(refused, { signal: deadline(10_000), everyMs: 5 })
+        await waitFor(refused, { signal: deadline(100_000), everyMs: 5 })
         const records = (await world.evidence(sandbox)).filter(({ point }) => point === 'auth.refuse')
         expect(records.map(({ payload }) => payload['reason'])).toEqual([reason])
         return { work }

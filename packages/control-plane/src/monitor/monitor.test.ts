@@ -202,7 +202,7 @@ describe('the loop', () => {
     })
     monitor = new Monitor(world.context, { judge, everyMs: 1 })
     monitor.start()
-    await waitFor(() => (rounds >= 3 ? true : undefined), { signal: deadline(20_000), everyMs: 20 })
+    await waitFor(() => (rounds >= 3 ? true : undefined), { signal: deadline(100_000), everyMs: 20 })
     expect(most).toBe(1)
   })
 
@@ -232,7 +232,7 @@ describe('the loop', () => {
     monitor = new Monitor({ ...world.context, log }, { judge, everyMs: 1 })
     monitor.start()
     const untilCalls = async (count: number) =>
-      waitFor(() => (calls >= count ? true : undefined), { signal: deadline(20_000), everyMs: 10 })
+      waitFor(() => (calls >= count ? true : undefined), { signal: deadline(100_000), everyMs: 10 })
     await untilCalls(3)
     isBroken = false
     await untilCalls(calls + 3)

@@ -8,7 +8,7 @@ import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { type LeaseTimes, NodeLease } from './node-lease.ts'
 import { Readiness } from './readiness.ts'
 
-const TIMES = { beatMs: 50, aloneMs: 50, silentMs: 1_500, heldMs: 1_000, patienceMs: 500, claimMs: 4_000 }
+const TIMES = { beatMs: 50, aloneMs: 50, silentMs: 4_500, heldMs: 3_000, patienceMs: 1_500, claimMs: 12_000 }
 const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
 
 let store: Store
@@ -89,7 +89,7 @@ describe('the lease of a node in a shared store', requires('postgres'), () => {
     await claimed('b')
     expect([await holder(), silent.isHeld]).toEqual(['b', false])
     silent.start()
-    await expect.poll(() => displaced).toEqual(['a'])
+    await expect.poll(() => displaced, { timeout: 100_000 }).toEqual(['a'])
   })
 
   it('goes to one of several that wait for it', async () => {
@@ -101,9 +101,9 @@ describe('the lease of a node in a shared store', requires('postgres'), () => {
   it('is not held any more when the store does not answer, and is again when it does', async () => {
     const ours = await claimed('a')
     await postgres.shutDown()
-    await expect.poll(() => ours.isHeld, { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => ours.isHeld, { timeout: 100_000 }).toBe(false)
     await postgres.restart()
-    await expect.poll(() => ours.isHeld, { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => ours.isHeld, { timeout: 100_000 }).toBe(true)
     expect(displaced).toEqual([])
   })
 
@@ -112,11 +112,11 @@ describe('the lease of a node in a shared store', requires('postgres'), () => {
     await ours.claim()
     ours.start()
     await postgres.shutDown()
-    await expect.poll(() => ours.isAnswered, { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => ours.isAnswered, { timeout: 100_000 }).toBe(false)
     const readiness = new Readiness(ours)
     readiness.serve()
     expect([readiness.reason, readiness.isNodeHeld]).toEqual(['store_unavailable', true])
     await postgres.restart()
-    await expect.poll(() => ours.isAnswered, { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => ours.isAnswered, { timeout: 100_000 }).toBe(true)
   })
 })

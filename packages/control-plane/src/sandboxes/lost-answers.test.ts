@@ -44,10 +44,10 @@ describe('when the answer to a commit is lost', requires('postgres'), () => {
     world.plane.endCommand(command.id, { exitCode: 3 })
     world.plane.endCommand(step.id, {})
     await expect
-      .poll(async () => (await steps.get(CALLER, { session: session.id, step: step.id })).status, { timeout: 20_000 })
+      .poll(async () => (await steps.get(CALLER, { session: session.id, step: step.id })).status, { timeout: 100_000 })
       .toBe('completed')
     await expect
-      .poll(async () => (await commands.get(CALLER, { sandbox: id, command: command.id })).state, { timeout: 20_000 })
+      .poll(async () => (await commands.get(CALLER, { sandbox: id, command: command.id })).state, { timeout: 100_000 })
       .toBe('exited')
     const ended = await termination.terminate(id, { reason: 'terminated', actor: 'system' })
     expect([ended.state, termination.pendingReason(id)]).toEqual(['stopped', undefined])

@@ -19,7 +19,7 @@ it('goes over its rows in order, skips what is not wanted now, and goes on past 
   )
   sweep.start()
   try {
-    await waitFor(() => (seen.length >= 5 ? true : undefined), { signal: deadline(20_000), everyMs: 10 })
+    await waitFor(() => (seen.length >= 5 ? true : undefined), { signal: deadline(100_000), everyMs: 10 })
   } finally {
     await sweep.stop()
   }

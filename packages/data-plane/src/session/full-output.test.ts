@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)('the full output of a command', () => {
     const line = 'seq 20000; while [ ! -e go ]; do sleep 0.05; done; seq 20000; rm go'
     const id = await guest.start(['/bin/sh', '-c', line], { maxOutputBytes: 5000 })
     const isOver = () => guest.link.commands.get(id).truncated || undefined
-    await waitFor(isOver, { signal: AbortSignal.timeout(10_000), everyMs: 20 })
+    await waitFor(isOver, { signal: AbortSignal.timeout(100_000), everyMs: 20 })
     await guest.restartLink()
     await guest.sh('touch go')
     const command = await guest.link.commands.wait(id)

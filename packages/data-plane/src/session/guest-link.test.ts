@@ -11,7 +11,7 @@ import { testGroupName } from '../../../../test/support/test-group.ts'
 import { collect, RealGuest } from './testing/real-guest.ts'
 
 const isRoot = process.getuid?.() === 0
-const soon = () => ({ signal: AbortSignal.timeout(10_000), everyMs: 10 })
+const soon = () => ({ signal: AbortSignal.timeout(100_000), everyMs: 10 })
 
 describe.skipIf(!isRoot)('a link to a real guest', () => {
   let guest: RealGuest
@@ -413,9 +413,10 @@ describe.skipIf(HERE.length === 0).each(HERE)('a command in a real group of $roo
     await mkdir(group)
     const guest = await RealGuest.start({ join: [], commands: group, joinFile, kill })
     try {
-      const ended = await guest.sh('setsid sleep 0.5 & echo started')
+      const ended = await guest.sh('setsid sh -c "until [ -e go ]; do sleep 0.05; done" & echo started')
       const procs = () => readFile(join(group, ended.command.id, 'cgroup.procs'), 'utf8').catch(() => 'removed')
       expect(await procs()).toMatch(/\d/)
+      await writeFile(join(guest.work, 'go'), '')
       expect(await waitFor(async () => ((await procs()) === 'removed' ? true : undefined), soon())).toBe(true)
       const killed = await guest.start(['/bin/sh', '-c', 'setsid sleep 60 & setsid sleep 60 & echo x; wait'])
       await waitFor(() => (guest.link.commands.get(killed).outputBytes > 0 ? true : undefined), soon())

@@ -12,7 +12,7 @@ import { TestGuest } from './testing/test-guest.ts'
 import type { TestHost, TestSession } from './testing/test-host.ts'
 
 const isRoot = process.getuid?.() === 0
-const soon = () => ({ signal: AbortSignal.timeout(10_000), everyMs: 10 })
+const soon = () => ({ signal: AbortSignal.timeout(100_000), everyMs: 10 })
 const MIB = 1024 * 1024
 const plain = { stdout: '', stderr: '', rich: [], exitCode: 0, timedOut: false, restarted: false, truncated: false }
 const refused = (code: string) => expect.objectContaining({ code }) as unknown
@@ -140,8 +140,10 @@ describe.skipIf(!isRoot)('sessions of a guest', () => {
 
   it('say at the next step that the interpreter died between two', async () => {
     const session = await open()
-    await session.run('import os, threading\nthreading.Timer(0.1, os._exit, [0]).start()')
-    await delay(500)
+    const { stdout } = await session.run(
+      'import os, threading\nthreading.Timer(0.1, os._exit, [0]).start()\nprint(os.getpid())',
+    )
+    await expect.poll(() => existsSync(`/proc/${stdout.trim()}`)).toBe(false)
     expect(await session.run('print("new")')).toEqual({ ...plain, stdout: 'new\n', restarted: true })
     expect(await session.run('print("same")')).toEqual({ ...plain, stdout: 'same\n' })
   })
@@ -251,11 +253,11 @@ describe.skipIf(!isRoot)('sessions of a guest', () => {
 
   it('show no step what somebody wrote to its outputs before it began', async () => {
     const session = await open()
-    const late = 'sleep 0.2; echo stray > $OUT'
+    const late = 'sleep 0.2; echo stray > $OUT; touch stray-written'
     await session.run(
       `import os, subprocess\nquiet = subprocess.DEVNULL\nenv = {**os.environ, "OUT": os.readlink("/proc/self/fd/1")}\nsubprocess.Popen(["sh", "-c", "${late}"], env=env, stdout=quiet, stderr=quiet)\nNone`,
     )
-    await delay(500)
+    await expect.poll(() => existsSync(join(guest.work, 'stray-written'))).toBe(true)
     expect(await session.run('print("own")')).toEqual({ ...plain, stdout: 'own\n' })
   })
 

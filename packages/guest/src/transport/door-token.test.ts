@@ -58,7 +58,7 @@ it('does not ask again once it was refused, until it is given another', async ()
   await listen()
   const token = new DoorToken(dir, USER)
   token.take({ token: 'first', lifeMs: 100 })
-  await waitFor(() => (asked.length === 1 ? true : undefined), { signal: deadline(10_000), everyMs: 5 })
+  await waitFor(() => (asked.length === 1 ? true : undefined), { signal: deadline(100_000), everyMs: 5 })
   token.take({ token: 'second', lifeMs: 100 })
   await written('third')
   expect(asked).toEqual(['POST /v1/self/token Bearer first', 'POST /v1/self/token Bearer second'])
@@ -71,7 +71,7 @@ it('drops an answer that comes after it was given another', async () => {
   await listen(held)
   const token = new DoorToken(dir, USER)
   token.take({ token: 'first', lifeMs: 50 })
-  await waitFor(() => (asked.length === 1 ? true : undefined), { signal: deadline(10_000), everyMs: 5 })
+  await waitFor(() => (asked.length === 1 ? true : undefined), { signal: deadline(100_000), everyMs: 5 })
   token.take({ token: 'newer', lifeMs: 60_000 })
   release()
   await stop()
@@ -80,7 +80,7 @@ it('drops an answer that comes after it was given another', async () => {
 
 async function written(token: string): Promise<void> {
   const read = () => (readFileSync(join(dir, 'token'), 'utf8') === `${token}\n` ? true : undefined)
-  await waitFor(read, { signal: deadline(20_000), everyMs: 5 })
+  await waitFor(read, { signal: deadline(100_000), everyMs: 5 })
 }
 
 async function listen(held: Promise<void> = Promise.resolve()): Promise<void> {

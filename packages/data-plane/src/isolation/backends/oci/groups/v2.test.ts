@@ -100,5 +100,5 @@ describe.skipIf(!unified)('GroupsV2 on the tree of this host', () => {
 })
 
 function soon(): { signal: AbortSignal; everyMs: number } {
-  return { signal: AbortSignal.timeout(10_000), everyMs: 5 }
+  return { signal: AbortSignal.timeout(100_000), everyMs: 5 }
 }
