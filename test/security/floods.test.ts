@@ -4,10 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { BusyFlood, mcpText, textOf } from '../support/busy-flood.ts'
 import { removeHome } from '../support/leftovers.ts'
 import { pidOf } from '../support/pid-of.ts'
 import { requires } from '../support/requires.ts'
+import { peakMemoryMb } from '../support/peak-memory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { call, createSandboxes, hostileKeys, newcomers } from './newcomers.ts'
 
 const PROGRAM = fileURLToPath(new URL('../support/silent-callers.ts', import.meta.url))
 const OTHERS = Array.from({ length: 20 }, (_, at) => `127.0.0.${at + 2}`)
@@ -25,6 +28,10 @@ const FLOODS = [
   { count: 1_250, text: BODY, from: OWN },
 ] as const
 const ROUNDS = 3
+const MIB = 1024 * 1024
+/** Together more than the control plane ever keeps. */
+const BODIES = 250
+const BODY_BYTES = 4 * MIB - 1000
 /** What a process has open beside those who may be connected without a key. */
 const FILES = 2_048 + 256
 
@@ -59,6 +66,38 @@ describe('ten thousand connections without a key', requires('root'), () => {
     )
     expect(open).toBeLessThan(FILES)
   }, 180_000)
+})
+
+describe('one key that asks without end', requires('root'), () => {
+  it('by a thousand connections, keeps nobody else from asking, terminating and killing by a new connection each', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const sandboxes = await createSandboxes(server, 2)
+    const texts = [textOf('GET', '/v1/whoami', { key }), mcpText(key, 'tools/list')]
+    const flood = new BusyFlood(server.url, { count: 1000, texts, then: 'keep' })
+    onTestFinished(() => flood.stop())
+    await flood.until(({ open }) => open === 1000)
+    for (const one of newcomers(server, sandboxes)) {
+      await flood.goesOn()
+      await call(server, one)
+    }
+    // It was held back, not refused.
+    await flood.goesOn()
+    expect((await flood.counts()).answers).toEqual({ 200: expect.any(Number) })
+  })
+
+  it('by bodies that never end, fills no memory, and keeps nobody else from sending one', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const before = peakMemoryMb(server.home, 'control-plane')
+    const text = mcpText(key, 'ping', { x: 'x'.repeat(BODY_BYTES) }).slice(0, -10)
+    const flood = new BusyFlood(server.url, { count: BODIES, texts: [text], then: 'hold' })
+    onTestFinished(() => flood.stop())
+    await flood.settled()
+    const message = { jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(BODY_BYTES) } }
+    await call(server, { method: 'POST', path: '/mcp', key: server.developerKey, body: message })
+    const { open } = await flood.counts()
+    expect(open).toBe(BODIES)
+    expect(peakMemoryMb(server.home, 'control-plane') - before).toBeLessThan((BODIES * BODY_BYTES) / MIB / 3)
+  })
 })
 
 describe('a key that is refused again and again', requires('root'), () => {
@@ -109,7 +148,7 @@ async function openedBy(caller: ChildProcess): Promise<number> {
 async function useAll(times: number[]): Promise<void> {
   const ask = async (path: string, body: object, key = server.developerKey): Promise<unknown> => {
     const start = performance.now()
-    const answer = await post(path, body, key)
+    const answer = await call(server, { method: 'POST', path, body, key })
     times.push(Math.round(performance.now() - start))
     return answer
   }
@@ -117,15 +156,4 @@ async function useAll(times: number[]): Promise<void> {
   expect(await ask(`/v1/sandboxes/${id}/commands`, { argv: ['echo', 'hi'] })).toMatchObject({ stdout: 'hi\n' })
   const kill = { scope: 'sandbox', target: id, reason: 'a test' }
   expect(await ask('/v1/killswitch', kill, server.adminKey)).toMatchObject(kill)
-}
-
-/** No connection is used again, and nothing is tried twice. */
-async function post(path: string, body: object, key: string): Promise<unknown> {
-  const headers = { ...keyed(key), 'content-type': 'application/json' }
-  const outgoing = request(`${server.url}${path}`, { method: 'POST', headers, agent: false })
-  outgoing.end(JSON.stringify(body))
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
-  const text = (await response.setEncoding('utf8').toArray()).join('')
-  expect([response.statusCode, text]).toEqual([200, text])
-  return JSON.parse(text)
 }

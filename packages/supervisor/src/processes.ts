@@ -8,12 +8,17 @@ const BURST_S = 5
 const MIB = 1024 * 1024
 const DAY_S = 24 * 3600
 
+/** glibc returns what was freed to the host. By default it keeps freed blocks of up to 32 MiB between those that are in use. */
+const RETURNS_MEMORY = { MALLOC_MMAP_THRESHOLD_: String(16 * 1024), MALLOC_TRIM_THRESHOLD_: String(128 * 1024) }
+
 /** One process under supervision. */
 export interface ProcessSpec {
   readonly name: string
   readonly main: string
   /** What it reads as `AIRLOCK_PROCESS`. */
   readonly settings: Readonly<Record<string, unknown>> & { readonly failpoint: string | null }
+  /** Beside what every process gets. */
+  readonly environment?: Readonly<Record<string, string>>
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number
 }
@@ -46,6 +51,7 @@ export function processTable(settings: Settings): Stages {
         name: 'control-plane',
         main: mainOf('control-plane'),
         settings: { ...controlPlane(settings, config), ...common },
+        environment: RETURNS_MEMORY,
         stopMs: 60_000,
       },
     ],
