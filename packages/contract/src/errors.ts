@@ -81,6 +81,12 @@ export const ERRORS = {
   grant_exists: row(409, 'Another grant of the agent is there already.', 'Choose another target.', 'caller'),
   tenant_exists: row(409, 'There is a tenant with that id.', 'Choose another id.', 'caller'),
   key_ended: row(409, 'The key is revoked or has expired.', 'Make a new one.', 'caller'),
+  key_line_too_long: row(
+    409,
+    'A key was rotated too often to tell in whose hands it is.',
+    'Make a new key instead of rotating this one.',
+    'caller',
+  ),
   stale_generation: row(409, 'The agent has another generation by now.', 'Look at the agent again.', 'caller'),
   stale_version: row(409, 'The policy has another version by now.', 'Look at the policy again.', 'caller'),
   invalid_transition: row(409, 'The agent cannot do that in its state.', 'Look at its state.', 'caller'),

@@ -1,4 +1,5 @@
 import { approveBody, type Decision, type NewRecord, type Question } from '@airlock/contract'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApprovalDesk } from './desk.ts'
 import { ApprovalNews } from './news.ts'
@@ -45,9 +46,29 @@ const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: s
   annGiven: { by: 'key:admin', replaces: 'ann' },
   tokens: { by: 'jwt:eve' },
   ...Object.fromEntries(
-    Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'system' : `key:far${at - 1}` }]),
+    Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'key:ann' : `key:far${at - 1}` }]),
   ),
+  // Rotated by themselves, every day for a quarter.
+  ...rotations('asks', 'system'),
+  ...rotations('answers', 'key:admin'),
 }
+
+function rotations(
+  name: string,
+  by: string,
+): Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> {
+  const next = Array.from({ length: 90 }, (_, at) => [
+    `${name}${at + 1}`,
+    { by: `key:${name}${at}`, replaces: `${name}${at}` },
+  ])
+  return { [`${name}0`]: { by }, ...Object.fromEntries(next) }
+}
+
+/** 10,000 rotations of the key `often0`. */
+const ROTATED_OFTEN = `
+insert into api_keys (id, hash, tenant, role, created_at, name, platform, created_by, replaces)
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 10000)
+select 'often' || n, '${KEY.hash}', 'acme', 'admin', 0, 'test', 0, 'key:often' || (n - 1), 'often' || (n - 1) from numbers`
 
 /** Who asks, who answers, and whether that is let pass. */
 const HANDS = [
@@ -70,8 +91,14 @@ const HANDS = [
   ['jwt:eve', 'tokens', 'may not'],
   ['tokens', 'jwt:eve', 'may'],
   ['jwt:eve', 'bob', 'may'],
-  ['bob', 'far69', 'may not'],
-  ['bob', 'far9', 'may'],
+  ['bob', 'far69', 'may'],
+  ['ann', 'far69', 'may not'],
+  ['asks90', 'admin', 'may'],
+  ['developer', 'answers90', 'may'],
+  ['asks90', 'answers90', 'may'],
+  ['asks90', 'asks0', 'may not'],
+  ['asks0', 'asks90', 'may not'],
+  ['admin', 'answers90', 'may not'],
 ] as const
 
 const question: Question = {
@@ -300,5 +327,20 @@ for (const dialect of DIALECTS)
         now += 20 * MINUTE
         await here.answers.expire()
       }
+    })
+
+    it('is answered with an error of its own when a key was rotated too often', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertApiKey(db, { ...KEY, id: 'often0', createdBy: 'system', replaces: null }))
+      await store?.query((db) => sql.raw(ROTATED_OFTEN).execute(db))
+      const asker = as({ actor: 'key:often9999' })
+      await ask(here, { actor: 'key:often9999' }, asker)
+      expect((await here.answers.approve(OPERATOR, await only(), ONCE)).state).toBe('approved')
+      now += DAY
+      await ask(here, { actor: 'key:often10000' }, as({ actor: 'key:often10000' }))
+      await expect(here.answers.approve(OPERATOR, await only(), ONCE)).rejects.toMatchObject({
+        code: 'key_line_too_long',
+      })
     })
   })

@@ -231,6 +231,24 @@ export async function listOwedSandboxes(
     .parse(await query.where('recorded', '=', 0).where('id', '>', of.after).orderBy('id').limit(of.limit).execute())
 }
 
+/** Sandboxes that were written off with their node, and whose record is not acknowledged; the lost node pays its own when it is back. */
+export async function listOwedOfLost(
+  db: Queries,
+  of: { readonly notOf: string; readonly limit: number },
+): Promise<readonly StoredSandbox[]> {
+  const rows = await db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('state', '=', 'error')
+    .where('recorded', '=', 0)
+    .where('node', '<>', of.notOf)
+    .where('error', 'like', '%"node_lost"%')
+    .orderBy('id')
+    .limit(of.limit)
+    .execute()
+  return z.array(storedSandbox).parse(rows)
+}
+
 export async function countLiving(
   db: Queries,
   of: {

@@ -95,6 +95,16 @@ export class CommandRecord {
     return this.#meta.command.state === 'running'
   }
 
+  /** Nobody knows what became of it. */
+  get isLost(): boolean {
+    return this.#meta.command.state === 'lost'
+  }
+
+  /** A step whose turn has not come: its time does not run yet. */
+  get isWaiting(): boolean {
+    return this.session !== undefined && this.#meta.before === undefined
+  }
+
   get isComplete(): boolean {
     return this.#meta.complete
   }

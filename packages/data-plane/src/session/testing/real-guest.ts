@@ -24,6 +24,8 @@ export class RealGuest {
   readonly work: string
   link: GuestLink
   readonly overdue: string[] = []
+  /** Warnings and errors of its links. */
+  readonly logged: string[] = []
   readonly vault: Vault
   readonly #root: string
   readonly #process: ChildProcess
@@ -75,7 +77,7 @@ export class RealGuest {
       spoolDir: this.spoolDir,
       vault: this.vault.of('acme'),
       clock: systemClock,
-      log: createLog({ process: 'test', level: 'silent', write: () => {} }),
+      log: createLog({ process: 'test', level: 'warn', write: (line) => void this.logged.push(line) }),
       failpoint: async () => {},
       onOverdue: (id) => this.overdue.push(id),
       usageOf: async () => null,
@@ -90,6 +92,15 @@ export class RealGuest {
     await this.link.close()
     this.link = this.newLink()
     await this.link.listen()
+  }
+
+  /** The guest stands still, and the user code that it started goes on. Precondition of `wake`. */
+  suspend(): void {
+    this.#process.kill('SIGSTOP')
+  }
+
+  wake(): void {
+    this.#process.kill('SIGCONT')
   }
 
   async killGuest(): Promise<void> {

@@ -51,6 +51,9 @@ const MASKED = [
   'latency_stats',
 ]
   .concat(['sched_debug', 'scsi', 'sysrq-trigger', 'timer_list', 'timer_stats', 'vmallocinfo', 'zoneinfo'])
+  // Counts of the whole host, which rise with each command of a neighbour.
+  .concat(['buddyinfo', 'cgroups', 'pressure', 'schedstat', 'softirqs', 'sys/kernel/pty/nr'])
+  .concat(['aio-nr', 'dentry-state', 'file-nr', 'inode-nr', 'inode-state'].map((name) => `sys/fs/${name}`))
   .map((name) => `/proc/${name}`)
 const READ_ONLY = ['bus', 'irq', 'sys'].map((name) => `/proc/${name}`)
 
