@@ -158,6 +158,7 @@ const RESTRICTED = [
 /** Single files that may do more than their zone. */
 const EXCEPTIONS = {
   'packages/cli/src/verbs/serve.ts': { zones: ['supervisor'], why: '`airlock serve` is the supervisor' },
+  'packages/cli/src/verbs/uninstall.ts': { zones: ['supervisor'], why: 'what starts the supervisor put it into PATH' },
   'packages/cli/src/verbs/service-unit.ts': { zones: ['supervisor'], why: 'the units start the supervisor' },
   'packages/cli/src/verbs/doctor.ts': { zones: ['data-plane'], why: '`airlock doctor` runs its checks' },
 }

@@ -127,7 +127,7 @@ it('takes the database from DATABASE_URL alone, and does not repeat what it does
     expect(() => load({ DATABASE_URL: url })).toThrow(
       invalid('DATABASE_URL must begin with postgres:// or postgresql://.'),
     )
-  expect(() => load({ AIRLOCK_DATABASE_URL: 'postgres://u:p@h/d' })).toThrow('database_url')
+  expect(() => load({ AIRLOCK_DATABASE_URL: 'postgres://u:p@h/d' })).toThrow('AIRLOCK_DATABASE_URL is no setting.')
 })
 
 it('gives the database to the control plane alone', () => {
