@@ -441,6 +441,7 @@ except socket.gaierror:
       .split('\n')
       .map((line) => line.split('=')[0])
     expect(names.filter((name) => name !== 'PWD').toSorted(byText)).toEqual([
+      'GOMAXPROCS',
       'HOME',
       'LANG',
       'LOGNAME',
@@ -449,12 +450,15 @@ except socket.gaierror:
       'NPM_CONFIG_FUND',
       'NPM_CONFIG_PREFIX',
       'NPM_CONFIG_UPDATE_NOTIFIER',
+      'OMP_NUM_THREADS',
       'PATH',
       'PIP_BREAK_SYSTEM_PACKAGES',
       'PIP_DISABLE_PIP_VERSION_CHECK',
       'PIP_NO_INPUT',
       'PIP_RETRIES',
       'PYTHONUSERBASE',
+      'PYTHON_CPU_COUNT',
+      'RAYON_NUM_THREADS',
       'SHELL',
       'TMPDIR',
       'USER',

@@ -28,7 +28,7 @@ import {
 import type { BareBackend } from '../../guarded-backend.ts'
 import { HostDisk } from '../../host-disk.ts'
 import { Allocation, takenBy } from './allocate.ts'
-import { makeBoot } from './boot.ts'
+import { makeBoot, THREADS } from './boot.ts'
 import { initArgs, makeBundle, USER, type Bundle } from './bundle.ts'
 import { CompiledFilter } from './compiled-filter.ts'
 import { destroySandbox } from './destroy.ts'
@@ -45,6 +45,7 @@ import { assertOpenFiles, changeLimits, groupLimits, settleLimits } from './limi
 import { isInit, isSentry, measureIsolation } from './measure.ts'
 import { Meters } from './meters.ts'
 import { exposedBelow, mountsOf } from './mounts.ts'
+import { ProcFiles } from './proc-files.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { throwUnlessCapable } from './preconditions.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
@@ -102,6 +103,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     allocation: new Allocation({ hostDisk, log: options.log, mode: options.disks ?? 'whole' }),
     maxOpenFiles: Math.min(DEFAULTS.openFiles.max, maxOpenFiles()),
     mapsOwners: (await tryIdMappedMount()).works,
+    procFiles: new ProcFiles(),
   })
 }
 
@@ -129,6 +131,7 @@ interface Parts {
   readonly allocation: Allocation
   readonly maxOpenFiles: number
   readonly mapsOwners: boolean
+  readonly procFiles: ProcFiles
 }
 
 /** What a sandbox of a tier runs on. */
@@ -220,12 +223,15 @@ export class OciBackend implements BareBackend {
 
   async changeLimits(id: string, change: LimitChange): Promise<Limits> {
     const isWhole = this.#parts.tiers[change.tier]?.runtime.kind === 'runsc'
-    const { disk } = pathsOf(this.#options, id)
-    return await changeLimits({ ...this.#parts, id, disk, isWhole, hold: async () => this.#hold(id) }, change)
+    const { disk, proc } = pathsOf(this.#options, id)
+    const held = await changeLimits({ ...this.#parts, id, disk, isWhole, hold: async () => this.#hold(id) }, change)
+    this.#parts.procFiles.change(proc, held)
+    return held
   }
 
   async settleLimits(id: string, limits: Limits): Promise<Limits> {
-    const { disk } = pathsOf(this.#options, id)
+    const { disk, proc } = pathsOf(this.#options, id)
+    this.#parts.procFiles.change(proc, limits)
     return await settleLimits({ ...this.#parts, ...this.#options, id, disk }, limits)
   }
 
@@ -337,6 +343,7 @@ export class OciBackend implements BareBackend {
     await Promise.all([chown(spec.controlDir, uidRange.first, uidRange.first), chmod(spec.controlDir, 0o700)])
     const boot = this.#boot(start)
     const launch = this.#launch(start, { uidRange, boot, groups: entry })
+    this.#parts.procFiles.make(paths.proc, spec.limits)
     await Promise.all([writeLaunch(launch), allocation.allocate(paths.disk, wholeBlocks(spec.limits.diskBytes))])
     await runLaunch(launch, signal)
     await failpoint('create.launched')
@@ -366,8 +373,10 @@ export class OciBackend implements BareBackend {
   #boot({ spec, tier, image }: Start): GuestBoot {
     const { groups, ours } = this.#parts
     // The kernel of gVisor has no group that a process inside could enter.
-    const inside = tier.runtime.kind === 'runsc' ? undefined : groups.inside(spec.id).guest
-    const boot = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs)
+    const isWhole = tier.runtime.kind === 'runsc'
+    const inside = isWhole ? undefined : groups.inside(spec.id).guest
+    const made = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs, spec.limits)
+    const boot = isWhole ? made : { ...made, threads: THREADS }
     return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors }
   }
 
@@ -405,6 +414,7 @@ export class OciBackend implements BareBackend {
         groupBinds: isWhole ? [] : inside.binds,
         grants: grantBinds(spec.mounts),
         doors: spec.doors.map(({ name }) => name),
+        hasProcFiles: !isWhole,
         cgroupsPath: runtime.kind === 'runc' ? groups.runtimePath(spec.id) : undefined,
         maxOpenFiles: this.#parts.maxOpenFiles,
       }),
@@ -413,6 +423,7 @@ export class OciBackend implements BareBackend {
         overlays: image.overlays,
         program: ours.dir,
         controlDir: spec.controlDir,
+        proc: isWhole ? undefined : paths.proc,
         doors: spec.doors,
         hidden: hides ? UNIFIED_BESIDE_V1 : undefined,
       },

@@ -17,6 +17,7 @@ export const STAGED = {
   program: `${STAGE}/program`,
   control: `${STAGE}/control`,
   grants: `${STAGE}/grants`,
+  proc: `${STAGE}/proc`,
 } as const
 
 /** Where an image's own overlay is. */
@@ -34,6 +35,8 @@ export interface SandboxPaths {
   readonly dir: string
   readonly bundle: string
   readonly disk: string
+  /** What it sees instead of some files of /proc. */
+  readonly proc: string
   /** What the runtime remembers of it. */
   readonly runtimeState: string
   readonly pidFile: string
@@ -58,6 +61,7 @@ export function pathsOf(places: Places, id: string): SandboxPaths {
     dir,
     bundle: join(dir, 'bundle'),
     disk: join(dir, 'disk.img'),
+    proc: join(dir, 'proc'),
     runtimeState: join(places.runtimeDir, 'runtime', id),
     pidFile: join(dir, 'init.pid'),
     isolation: join(dir, 'isolation.json'),

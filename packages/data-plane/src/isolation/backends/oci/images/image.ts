@@ -52,6 +52,9 @@ const DIRECTORIES = [
 
 const LINKS = { 'var/tmp': '/tmp', 'var/run': '/run' } as const
 
+/** What the system is, for programs that ask. It is in the host's /usr. */
+const OS_RELEASE = 'usr/lib/os-release'
+
 const FILES = {
   'etc/passwd': [
     'root:x:0:0:root:/root:/usr/sbin/nologin',
@@ -78,7 +81,8 @@ const OUTSIDE_USR = /^(?:bin|sbin|lib(?:32|64|x32)?)$/u
  */
 export function makeHostImage(stateDir: string): Image {
   const binds = hostBinds()
-  const links = { ...LINKS, ...hostLinks() }
+  const release = existsSync(join('/', OS_RELEASE)) ? { 'etc/os-release': `../${OS_RELEASE}` } : {}
+  const links = { ...LINKS, ...release, ...hostLinks() }
   const recipe = JSON.stringify([RECIPE_VERSION, DIRECTORIES, links, FILES, binds])
   const name = `host-${createHash('sha256').update(recipe).digest('hex').slice(0, 8)}`
   const dir = join(imagesDir(stateDir), name)

@@ -51,7 +51,19 @@ const TOOLS = {
   rm: 'coreutils',
 }
 const LOADER = 'ld.so'
-const WRAPPERS = { pip: 'pip.sh', pip3: 'pip.sh', npm: 'npm.sh' } as const
+/** By the directory that each is in; `wrappers/find.sh` names these directories. */
+const WRAPPERS = {
+  'wrappers/pip': 'pip.sh',
+  'wrappers/pip3': 'pip.sh',
+  'wrappers/npm': 'npm.sh',
+  'wrappers/npx': 'npx.sh',
+  'wrappers/apt': 'apt.sh',
+  'wrappers/apt-get': 'apt.sh',
+  'python/python': 'python.sh',
+  'python/python3': 'python.sh',
+  'fallback/python': 'python.sh',
+  'find.sh': 'find.sh',
+} as const
 
 /** Scripts of ours that run on the host; the launcher looks for that of grants beside itself. */
 const SCRIPTS = {
@@ -128,7 +140,7 @@ function insideFiles({ guest, kernels }: ProgramSources): readonly TakenFile[] {
     { path: `${INSIDE_DIR}/guest.cjs`, content: readFileSync(guest), mode: 0o644 },
     { path: `${INSIDE_DIR}/probe`, content: makeProbeProgram(), mode: 0o755 },
     ...drivers.map((name) => taken(`${INSIDE_DIR}/kernels/${name}`, join(kernels, name), 0o644)),
-    ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/wrappers/${name}`, from, 0o755)),
+    ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/${name}`, from, 0o755)),
   ]
 }
 
