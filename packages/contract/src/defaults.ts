@@ -6,6 +6,9 @@ const HOUR = 60 * MINUTE
 /** What a sandbox that is made for a session starts from, unless a template is named; `data` has numpy, pandas and matplotlib. */
 export const SESSION_TEMPLATES = { python: 'data', node: 'base', bash: 'base' } as const
 
+/** What a Python program imports that only the template `data` has. */
+export const DATA_MODULES = ['PIL', 'matplotlib', 'mpl_toolkits', 'numpy', 'pandas', 'pylab', 'scipy'] as const
+
 /** The one table of defaults and bounds: API, CLI and documentation read it. */
 export const DEFAULTS = {
   ttlMs: { default: 10 * MINUTE, min: SECOND, max: 24 * HOUR },

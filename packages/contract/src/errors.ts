@@ -36,7 +36,12 @@ export const ERRORS = {
   agent_not_approved: row(403, 'The agent is not approved.', 'Ask for "airlock agent approve".', 'administrator'),
   agent_suspended: row(403, 'The agent is suspended.', 'Ask for "airlock agent resume".', 'administrator'),
   permission_denied: row(403, 'The sandbox refused access to the file.', 'User code runs as uid 1000.', 'caller'),
-  policy_denied: row(403, 'A policy denies it.', 'Read the message: it names the rule.', 'administrator'),
+  policy_denied: row(
+    403,
+    'A policy denies it.',
+    'See the rule: airlock guardian rules. To change it: docs/guardian.md',
+    'administrator',
+  ),
   route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
   sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
   command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
@@ -58,7 +63,12 @@ export const ERRORS = {
   webhook_not_found: row(404, 'There is no such webhook.', 'List the webhooks.', 'caller'),
   kill_not_found: row(404, 'No such killswitch is on.', 'List those that are on.', 'caller'),
   file_not_found: row(404, 'There is no such file in the sandbox.', 'List its directory.', 'caller'),
-  executable_not_found: row(422, 'The program was not found in the sandbox.', 'Check argv[0] and PATH.', 'caller'),
+  executable_not_found: row(
+    422,
+    'The program was not found in the sandbox.',
+    'Check its name. More programs: airlock template build NAME --package PACKAGE, then --template NAME',
+    'caller',
+  ),
   runtime_unavailable: row(422, 'The sandbox has no such interpreter.', 'Choose a template that has it.', 'caller'),
   template_invalid: row(
     422,

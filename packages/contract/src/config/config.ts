@@ -1,3 +1,4 @@
+import { isTypo } from '@airlock/std'
 import { z } from 'zod'
 import { effect } from '../nouns/decision.ts'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
@@ -256,9 +257,24 @@ export function parseConfig(
     if (key.startsWith('AIRLOCK_') && !CLIENT_VARIABLES.has(key) && !Object.hasOwn(SECRET_VARIABLES, key))
       given[key.slice('AIRLOCK_'.length).toLowerCase()] = value
   const schema = z.strictObject(Object.fromEntries(Object.entries(SETTINGS).map(([key, row]) => [key, row.schema])))
+  throwOnUnknown(Object.keys(given), env)
   const parsed = schema.safeParse(given)
   if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
   return parsed.data as Config
+}
+
+/** By the name under which it was given, a variable or a line of the file. */
+function throwOnUnknown(given: readonly string[], env: Readonly<Record<string, string | undefined>>): void {
+  const settings = Object.keys(SETTINGS)
+  const unknown = given.find((key) => !settings.includes(key))
+  if (unknown === undefined) return
+  const variable = (key: string): string => `AIRLOCK_${key.toUpperCase()}`
+  const isVariable = Object.keys(env).some((key) => key.toUpperCase() === variable(unknown))
+  const named = (key: string): string => (isVariable ? variable(key) : key)
+  const meant = settings.find((key) => isTypo(unknown, key))
+  throw new AirlockError('config_invalid', `${named(unknown)} is no setting.`, {
+    hint: meant === undefined ? 'All of them: docs/configuration.md' : `Did you mean ${named(meant)}?`,
+  })
 }
 
 /** A zod error as one sentence that names each field. */
