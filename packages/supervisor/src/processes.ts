@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Config, DEFAULTS, parseEndedFor, parseThreshold } from '@airlock/contract'
 import type { Settings } from './config.ts'
-import { CONTROL_PLANE_UID, DOORS_UID, RECORDER_UID } from './directories.ts'
+import { CONTROL_PLANE_UID, DOORS_UID, KEYS_UID, RECORDER_UID } from './directories.ts'
+import { keyCopyPath } from './key-copies.ts'
 
 const BURST_S = 5
 const MIB = 1024 * 1024
@@ -16,6 +17,8 @@ export interface ProcessSpec {
   readonly settings: Readonly<Record<string, unknown>> & { readonly failpoint: string | null }
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number
+  /** `none`: it holds what must not be in a core. As the host has it when absent. */
+  readonly core?: 'none'
 }
 
 /** Everything inside of a stage starts together; the next stage starts when all of it is ready. Stopping goes backwards. */
@@ -33,6 +36,7 @@ export function processTable(settings: Settings): Stages {
         settings: { ...recorder(settings, config), ...common },
         stopMs: 35_000,
       },
+      ...keysTable(settings, common),
     ],
     [
       {
@@ -52,6 +56,25 @@ export function processTable(settings: Settings): Stages {
   ]
 }
 
+/** Not there where no upstream is configured: nobody would ask it. */
+function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
+  if (Object.keys(settings.config.llm.upstream).length === 0) return []
+  return [
+    {
+      name: 'keys',
+      main: mainOf('keys'),
+      settings: { ...keys(settings), ...common },
+      stopMs: 10_000,
+      core: 'none',
+    },
+  ]
+}
+
+interface Common {
+  readonly logLevel: Config['log_level']
+  readonly failpoint: string | null
+}
+
 function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
   return {
     stateDir: join(stateDir, 'recorder'),
@@ -67,6 +90,33 @@ function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
     },
     drop: { uid: RECORDER_UID, gid: RECORDER_UID },
   }
+}
+
+function keys({ stateDir, runtimeDir, config }: Settings) {
+  const upstreams = Object.entries(config.llm.upstream).map(([name, settings]) => [
+    name,
+    {
+      kind: settings.kind,
+      ...settings.base_url,
+      keyFile: settings.key_file === undefined ? null : keyCopyPath(runtimeDir, name),
+      models: Object.entries(settings.models).map(([served, { upstream_name: own }]) => own ?? served),
+      connectMs: milliseconds(settings.connect_timeout_s),
+      firstByteMs: milliseconds(settings.first_byte_timeout_s),
+      readMs: milliseconds(settings.read_timeout_s),
+      maxConcurrent: settings.max_concurrent,
+    },
+  ])
+  return {
+    publicDir: join(stateDir, 'public'),
+    socket: join(runtimeDir, 'keys.sock'),
+    socketUid: DOORS_UID,
+    upstreams: Object.fromEntries(upstreams),
+    drop: { uid: KEYS_UID, gid: KEYS_UID },
+  }
+}
+
+function milliseconds(seconds: number): number {
+  return Math.round(seconds * 1000)
 }
 
 function doors({ runtimeDir }: Settings) {

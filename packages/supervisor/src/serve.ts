@@ -6,6 +6,7 @@ import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { typedCommand } from './command/typed.ts'
 import { childEnvironment, environment, loadSettings, type Environment, type Settings } from './config.ts'
 import { compiledDirectory, prepareDirectories, prepareStateDirectory } from './directories.ts'
+import { KeyCopies } from './key-copies.ts'
 import { takeInstanceLock } from './lock.ts'
 import { LogFile } from './log-file.ts'
 import { parseLogLine, printable, type LogLine } from './log-line.ts'
@@ -61,11 +62,17 @@ async function serveSettings(settings: Settings, output: Output): Promise<number
     await assertFreePort(settings)
     const log = new LogFile(join(settings.stateDir, 'logs', 'airlock.log'))
     const supervision = options(settings, output, { log, list: new ProcessList(list) })
-    const clock = keepClock(settings, (text) => supervision.onEvent('warn', text))
-    const code = await supervise(processTable(settings), supervision)
-    clock.stop()
-    log.close()
-    return code
+    const warn = (text: string) => supervision.onEvent('warn', text)
+    const keys = new KeyCopies(settings, warn)
+    keys.start()
+    const clock = keepClock(settings, warn)
+    try {
+      return await supervise(processTable(settings), supervision)
+    } finally {
+      keys.stop()
+      clock.stop()
+      log.close()
+    }
   } finally {
     lock.release()
   }
