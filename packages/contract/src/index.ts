@@ -100,21 +100,26 @@ export {
 } from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
+  BUILT_DOORS,
   connection,
-  CONTROL_SOCKET,
   controlCall,
   connectSandboxBody,
+  DOOR_SOCKETS,
   doorEnv,
   doorName,
   DOORS,
+  isBuilt,
   openDoors,
   openDoorsRequest,
   renewedToken,
   self,
   type Connection,
   type ConnectSandboxBody,
+  type BuiltDoor,
   type ControlCall,
+  type DoorConfig,
   type DoorName,
+  type OpenDoors,
   type RenewedToken,
   type Self,
 } from './host/doors-api.ts'

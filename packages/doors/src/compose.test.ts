@@ -38,9 +38,9 @@ it('listens for the control plane alone', () => {
 
 it('opens and shuts doors as it is told, each as often as it likes', async () => {
   for (const sandbox of [ONE, TWO, ONE]) expect(await tell('PUT', `/doors/${sandbox}`, OPEN)).toEqual([200, {}])
-  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [ONE, TWO] }])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [ONE, TWO].map(opened) }])
   for (const _ of [1, 2]) expect(await tell('DELETE', `/doors/${ONE}`)).toEqual([200, {}])
-  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [TWO] }])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [opened(TWO)] }])
   expect([existsSync(socketOf(ONE)), existsSync(socketOf(TWO))]).toEqual([false, true])
 })
 
@@ -77,7 +77,8 @@ it('remembers nothing over a restart, and takes the places of its sockets again'
   expect(await tell('PUT', `/doors/${ONE}`, OPEN)).toEqual([200, {}])
 })
 
-const OPEN = { doors: ['control'] }
+const OPEN = { doors: [{ door: 'control', version: '1' }] }
+const opened = (sandbox: string) => ({ sandbox, ...OPEN })
 const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'airlock.sock')
 
 async function start(): Promise<{ stop(): Promise<void> }> {

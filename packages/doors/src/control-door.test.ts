@@ -18,6 +18,7 @@ const SELF: Self = {
   expiresAt: '2026-01-01T00:00:00.000Z',
   sandboxExpiresAt: '2026-01-01T00:00:00.000Z',
 }
+const AT = { sandbox: SANDBOX, config: { door: 'control', version: '1' } } as const
 const HEAD = 'Host: airlock\r\nAuthorization: Bearer alt_x.y\r\n'
 
 let dir: string
@@ -179,7 +180,7 @@ describe('the socket', () => {
 
   it('cannot be opened where there is no directory', async () => {
     await expect(
-      controlDoor({ controlPlane: { ask: async () => SELF }, log: quiet() })({ sandbox: SANDBOX, dir: `${dir}/no` }),
+      controlDoor({ controlPlane: { ask: async () => SELF }, log: quiet() })({ ...AT, dir: `${dir}/no` }),
     ).rejects.toThrow('EACCES')
   })
 })
@@ -191,7 +192,7 @@ async function open(): Promise<Door> {
       return answer()
     },
   }
-  return controlDoor({ controlPlane, log: quiet() })({ sandbox: SANDBOX, dir })
+  return controlDoor({ controlPlane, log: quiet() })({ ...AT, dir })
 }
 
 function quiet() {

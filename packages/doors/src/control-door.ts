@@ -2,7 +2,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { AirlockError, CONTROL_SOCKET, type ControlCall, toAirlockError } from '@airlock/contract'
+import { AirlockError, type ControlCall, DOOR_SOCKETS, toAirlockError } from '@airlock/contract'
 import { endSoon, type Log, newId, TokenBucket } from '@airlock/std'
 import { sendJson } from '@airlock/wire'
 import type { ControlPlaneClient } from './control-plane-client.ts'
@@ -59,7 +59,7 @@ const ONCE = ['host', 'authorization', 'content-length']
  */
 export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor {
   return async ({ sandbox, dir }) => {
-    const path = join(dir, CONTROL_SOCKET)
+    const path = join(dir, DOOR_SOCKETS.control)
     const rates = { all: new TokenBucket(RATE), renew: new TokenBucket(RENEWAL_RATE) }
     const refused = new WeakSet<Duplex>()
     const server = createServer(LIMITS, (request, response) => {
@@ -83,7 +83,8 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
       else refuseMalformed(socket)
     })
     await bind(server, path)
-    return { close: async () => close(server) }
+    // It has no settings, so nothing changes with them.
+    return { configure: () => {}, close: async () => close(server) }
   }
 }
 

@@ -34,7 +34,7 @@ export async function listen({ doors, socket, socketUid, log }: ListenOptions): 
 
 async function answer(doors: Doors, request: IncomingMessage): Promise<unknown> {
   const { method = '', url = '' } = request
-  if (method === 'GET' && url === '/doors') return { sandboxes: doors.sandboxes }
+  if (method === 'GET' && url === '/doors') return { sandboxes: doors.list() }
   const sandbox = sandboxId.safeParse(/^\/doors\/([^/?]+)$/.exec(url)?.[1])
   if (!sandbox.success || (method !== 'PUT' && method !== 'DELETE')) throw new AirlockError('route_not_found')
   if (method === 'DELETE') await doors.close(sandbox.data)

@@ -3,13 +3,41 @@ import { INSIDE } from '../guest/boot.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
 
-/** Every way out of a sandbox that there is. A permit lists those that a sandbox has. */
-export const DOORS = ['control'] as const
+/** Every kind of door. The permit of a sandbox lists those that it has. */
+export const DOORS = ['control', 'llm', 'egress', 'broker'] as const
 export const doorName = z.enum(DOORS)
 export type DoorName = z.infer<typeof doorName>
 
-/** The socket of the door `control`, in its directory. */
-export const CONTROL_SOCKET = 'airlock.sock'
+/** The doors of a template, a sandbox or a permit: each at most once. */
+export const doorNames = z
+  .array(doorName)
+  .max(DOORS.length)
+  .refine((doors) => new Set(doors).size === doors.length, 'must not repeat')
+
+/** The socket of each door, in the directory of the door. */
+export const DOOR_SOCKETS: Readonly<Record<DoorName, string>> = {
+  control: 'airlock.sock',
+  llm: 'llm.sock',
+  egress: 'egress.sock',
+  broker: 'broker.sock',
+}
+
+/** Names one configuration of a door: two of the same version are the same. */
+const configVersion = z.string().min(1).max(256)
+
+/** What the control plane tells the doors process about one open door. A door without a row here is not built. */
+export const doorConfig = z.discriminatedUnion('door', [
+  z.strictObject({ door: z.literal('control'), version: configVersion }),
+])
+export type DoorConfig = z.infer<typeof doorConfig>
+
+/** A door that this version can open. The others are refused where somebody asks for them. */
+export type BuiltDoor = DoorConfig['door']
+export const BUILT_DOORS: readonly BuiltDoor[] = doorConfig.options.map(({ shape }) => shape.door.value)
+
+export function isBuilt(door: DoorName): door is BuiltDoor {
+  return BUILT_DOORS.some((built) => built === door)
+}
 
 /**
  * What the doors and the control plane say to each other: HTTP with JSON over two unix sockets, each of which only the
@@ -17,16 +45,26 @@ export const CONTROL_SOCKET = 'airlock.sock'
  *
  * | at the doors | body → answer |
  * |---|---|
- * | `GET /doors` | → `openDoors`; the sandboxes that have open doors |
- * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent |
+ * | `GET /doors` | → `openDoors`; the open doors of each sandbox |
+ * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent: exactly these doors are open then, configured so |
  * | `DELETE /doors/:sandbox` | → `{}`; idempotent: its doors are closed and their connections cut |
  *
  * | at the control plane | body → answer |
  * |---|---|
  * | `POST /control` | `controlCall` → `self` or `renewedToken`, by what was asked |
  */
-export const openDoors = z.strictObject({ sandboxes: z.array(sandboxId) })
-export const openDoorsRequest = z.strictObject({ doors: z.array(doorName).max(DOORS.length) })
+const openDoor = z.strictObject({ door: doorName, version: configVersion })
+export const openDoors = z.strictObject({
+  sandboxes: z.array(z.strictObject({ sandbox: sandboxId, doors: z.array(openDoor) })),
+})
+/** The open doors of one sandbox. */
+export type OpenDoors = z.infer<typeof openDoors>['sandboxes'][number]
+export const openDoorsRequest = z.strictObject({
+  doors: z
+    .array(doorConfig)
+    .max(DOORS.length)
+    .refine((doors) => new Set(doors.map(({ door }) => door)).size === doors.length, 'must not repeat'),
+})
 
 /** What came in by a door. The doors say which sandbox: the one whose socket it was. */
 export const controlCall = z.strictObject({

@@ -73,6 +73,17 @@ it('doors that were restarted are opened again, for who lives', async () => {
   expect([...world.doors.opened]).toEqual([one])
 })
 
+it('a door whose configuration is another than its sandbox has now is opened with that, and no other is', async () => {
+  const [one, two] = [await create(), await create()]
+  const wanted = world.doors.configs.get(one)
+  expect(wanted).toEqual([{ door: 'control', version: expect.any(String) }])
+  world.doors.configs.set(one, [{ door: 'control', version: 'older' }])
+  world.doors.calls.length = 0
+  await world.sweep()
+  expect(world.doors.calls).toEqual([`open ${one}`])
+  expect([world.doors.configs.get(one), world.doors.configs.get(two)]).toEqual([wanted, wanted])
+})
+
 it('a door of a sandbox that there never was is shut', async () => {
   const id = await create()
   world.doors.opened.add('sbx_0000000000aaaaaaaaaaaaaaaa')
