@@ -1,6 +1,6 @@
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
-import { controlDoor } from './control-door.ts'
+import { controlDoor } from './control/control-door.ts'
 import { ControlPlaneClient } from './control-plane-client.ts'
 import { Doors } from './doors.ts'
 import { listen } from './server.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { DoorConfig, Self } from '@airlock/contract'
 import { createLog } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { controlDoor } from './control-door.ts'
+import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'

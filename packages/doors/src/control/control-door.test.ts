@@ -6,7 +6,7 @@ import { AirlockError, type ControlCall, type Self } from '@airlock/contract'
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { controlDoor } from './control-door.ts'
-import type { Door } from './doors.ts'
+import type { Door } from '../doors.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const SELF: Self = {

@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream'
 import { AirlockError, type ControlCall, DOOR_SOCKETS, toAirlockError } from '@airlock/contract'
 import { endSoon, type Log, newId, TokenBucket } from '@airlock/std'
 import { sendJson } from '@airlock/wire'
-import type { ControlPlaneClient } from './control-plane-client.ts'
-import type { OpenDoor } from './doors.ts'
+import type { ControlPlaneClient } from '../control-plane-client.ts'
+import type { OpenDoor } from '../doors.ts'
 
 interface ControlDoorOptions {
   readonly controlPlane: Pick<ControlPlaneClient, 'ask'>
