@@ -83,6 +83,11 @@ const FOLDERS = {
     session: ['vault'],
     vault: [],
   },
+  // A door is a folder that knows no other; what all of them share is how bytes from inside are heard.
+  doors: {
+    control: ['listener'],
+    listener: [],
+  },
   guest: {
     transport: ['session'],
     session: ['process', 'files'],
@@ -121,7 +126,8 @@ const RESTRICTED = [
       'packages/control-plane/src/config.ts',
       'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
-      'packages/doors/src/',
+      'packages/doors/src/listener/',
+      'packages/doors/src/server.ts',
       'packages/guest/src/transport/',
       'packages/guest/src/process/',
       'packages/guest/src/kernels/node/control.ts',
