@@ -90,6 +90,8 @@ const FOLDERS = {
   },
   guest: {
     transport: ['session'],
+    // Speaks for programs inside at the doors: what it does must not reach what the host asks of the guest, nor the other way round.
+    doors: [],
     session: ['process', 'files'],
     files: ['process'],
     kernels: ['session'],
@@ -129,6 +131,7 @@ const RESTRICTED = [
       'packages/doors/src/listener/',
       'packages/doors/src/server.ts',
       'packages/guest/src/transport/',
+      'packages/guest/src/doors/',
       'packages/guest/src/process/',
       'packages/guest/src/kernels/node/control.ts',
       'packages/sdk/',
