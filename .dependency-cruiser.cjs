@@ -83,9 +83,10 @@ const FOLDERS = {
     session: ['vault'],
     vault: [],
   },
-  // A door is a folder that knows no other; what all of them share is how bytes from inside are heard.
+  // A door is a folder that knows no other. All of them share how bytes from inside are heard, and how the control plane is asked.
   doors: {
-    control: ['listener'],
+    control: ['link', 'listener'],
+    link: [],
     listener: [],
   },
   guest: {

@@ -21,7 +21,7 @@ beforeEach(() => {
   mkdirSync(join(dir, SANDBOX, 'control'), { recursive: true })
   configured = []
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
-  const open = controlDoor({ controlPlane: { ask: async () => SELF }, log })
+  const open = controlDoor({ controlPlane: { call: async () => SELF }, log })
   doors = new Doors(dir, {
     control: async (at) => {
       const door = await open(at)
@@ -45,6 +45,21 @@ it('an open door is given another configuration, and its connections stay', asyn
   expect(await ask(socket)).toContain(`"sandbox":"${SANDBOX}"`)
   socket.destroy()
 })
+
+it.each(['revoked', 'shut'] as const)(
+  'connections are cut when a change says %s, and newcomers are let in',
+  async (what) => {
+    await doors.open(SANDBOX, [at('1')])
+    const socket = await dial()
+    doors.changed({ what: 'policy', sandboxes: null })
+    doors.changed({ what, sandboxes: ['sbx_0000000000bbbbbbbbbbbbbbbb'] })
+    expect(await ask(socket)).toContain(`"sandbox":"${SANDBOX}"`)
+    const closed = once(socket, 'close')
+    doors.changed({ what, sandboxes: [SANDBOX] })
+    await closed
+    expect(await ask(await dial())).toContain(`"sandbox":"${SANDBOX}"`)
+  },
+)
 
 it('a door that is not listed any more is closed, and its connections are cut', async () => {
   await doors.open(SANDBOX, [at('1')])

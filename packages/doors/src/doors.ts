@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { AirlockError, type BuiltDoor, type DoorConfig, type OpenDoors } from '@airlock/contract'
+import { AirlockError, type BuiltDoor, type DoorConfig, type DoorsChange, type OpenDoors } from '@airlock/contract'
 import { KeyedLock } from '@airlock/std'
 
 type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
@@ -9,6 +9,8 @@ type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
 export interface Door<C extends DoorConfig = DoorConfig> {
   /** Takes the place of the configuration before, also for connections that are open. */
   configure(config: C): void
+  /** What was decided before does not hold any more. */
+  changed(what: DoorsChange['what']): void
   /** Lets nobody in any more, cuts connections, and leaves no socket behind. */
   close(): Promise<void>
 }
@@ -69,6 +71,12 @@ export class Doors {
 
   async closeAll(): Promise<void> {
     await Promise.all([...this.#open.keys()].map(async (sandbox) => this.close(sandbox)))
+  }
+
+  /** Tells the doors of the sandboxes that the change is about. */
+  changed({ what, sandboxes }: DoorsChange): void {
+    for (const sandbox of sandboxes ?? this.#open.keys())
+      for (const { door } of this.#open.get(sandbox)?.values() ?? []) door.changed(what)
   }
 
   list(): readonly OpenDoors[] {

@@ -40,8 +40,8 @@ export function isBuilt(door: DoorName): door is BuiltDoor {
 }
 
 /**
- * What the doors and the control plane say to each other: HTTP with JSON over two unix sockets, each of which only the
- * other can open. Errors are `{error: {code, message}}` with registry codes.
+ * What the doors and the control plane say to each other, over two unix sockets, each of which only the other can open. The
+ * control plane tells the doors what is open by HTTP with JSON. Errors are `{error: {code, message}}` with registry codes.
  *
  * | at the doors | body → answer |
  * |---|---|
@@ -49,9 +49,8 @@ export function isBuilt(door: DoorName): door is BuiltDoor {
  * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent: exactly these doors are open then, configured so |
  * | `DELETE /doors/:sandbox` | → `{}`; idempotent: its doors are closed and their connections cut |
  *
- * | at the control plane | body → answer |
- * |---|---|
- * | `POST /control` | `controlCall` → `self` or `renewedToken`, by what was asked |
+ * The doors ask on one connection to the control plane that they keep: JSON lines, `fromDoors` one way and
+ * `fromControlPlane` the other. Both sides say `hello` first.
  */
 const openDoor = z.strictObject({ door: doorName, version: configVersion })
 export const openDoors = z.strictObject({
@@ -73,6 +72,55 @@ export const controlCall = z.strictObject({
   ask: tokenScope,
 })
 export type ControlCall = z.infer<typeof controlCall>
+
+/** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
+export const DOORS_PROTOCOL = 1
+
+/** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
+export const MAX_DOOR_CALLS = 4096
+
+const callId = z.int().min(1)
+
+/** What the doors say on the kept connection. */
+export const fromDoors = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
+  z.strictObject({ type: z.literal('call'), id: callId, call: controlCall }),
+  /** Nobody waits for the answer of this call any more. */
+  z.strictObject({ type: z.literal('cancel'), id: callId }),
+  z.strictObject({ type: z.literal('ping') }),
+])
+export type FromDoors = z.infer<typeof fromDoors>
+
+/**
+ * What no longer holds for sandboxes. `revoked`: their tokens. `shut`: they have no doors any more. `policy`: what was decided
+ * under the rules before; null is all sandboxes.
+ */
+export const doorsChange = z.strictObject({
+  what: z.enum(['revoked', 'shut', 'policy']),
+  sandboxes: z.array(sandboxId).nullable(),
+})
+export type DoorsChange = z.infer<typeof doorsChange>
+
+/** What the control plane says on the kept connection. */
+export const fromControlPlane = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
+  /** `value` is `self` or `renewedToken`, by what was asked. */
+  z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
+  z.strictObject({
+    type: z.literal('refusal'),
+    id: callId,
+    error: z.strictObject({
+      code: z.string(),
+      message: z.string(),
+      hint: z.string(),
+      retryAfterS: z.number().optional(),
+      approval: z.string().optional(),
+    }),
+  }),
+  z.strictObject({ type: z.literal('changed'), change: doorsChange }),
+  z.strictObject({ type: z.literal('pong') }),
+])
+export type FromControlPlane = z.infer<typeof fromControlPlane>
 
 /** Who the program inside is, to us. */
 export const self = z.strictObject({

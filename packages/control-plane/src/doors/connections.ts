@@ -59,6 +59,7 @@ export class Connections {
   /** The first of what ends a sandbox. Never fails and never takes long: what stays open is shut by a later look. */
   async close(id: string): Promise<void> {
     this.#goodUntil.delete(id)
+    this.#context.doorNews.publish({ what: 'shut', sandboxes: [id] })
     await this.#context.doors
       .shut(id)
       .catch((error: unknown) => this.#context.log.warn('a door is not shut yet', { sandbox: id, error }))
@@ -66,7 +67,7 @@ export class Connections {
 
   /** On behalf of a caller: a new token, and what a program inside needs to use it. */
   async connect(caller: Caller, id: string, body: ConnectSandboxBody): Promise<Connection> {
-    const { store, guardian } = this.#context
+    const { store, guardian, doorNews } = this.#context
     const row = await usableSandbox(this.#context, caller, id)
     const wanted = deedOf(caller, row, { point: 'sandbox.connect', payload: { revoke: body.revoke } })
     await recordRefusal(this.#context, wanted, async () => this.#assertCurrent(row))
@@ -74,7 +75,10 @@ export class Connections {
     return doRecorded(this.#context, deed, async () => {
       // Strictly after whatever was issued in this very moment.
       const at = this.#context.clock.now() + 1
-      if (body.revoke) await store.transaction((db) => voidTokensBefore(db, row.id, at))
+      if (body.revoke) {
+        await store.transaction((db) => voidTokensBefore(db, row.id, at))
+        doorNews.publish({ what: 'revoked', sandboxes: [row.id] })
+      }
       const token = await this.open(row, at)
       await this.#activity.touch(row)
       return { value: toConnection(row, token), payload: payloadOf(row, token) }

@@ -223,14 +223,14 @@ describe('the socket', () => {
 
   it('cannot be opened where there is no directory', async () => {
     await expect(
-      controlDoor({ controlPlane: { ask: async () => SELF }, log: quiet() })({ ...AT, dir: `${dir}/no` }),
+      controlDoor({ controlPlane: { call: async () => SELF }, log: quiet() })({ ...AT, dir: `${dir}/no` }),
     ).rejects.toThrow('EACCES')
   })
 })
 
 async function open(): Promise<Door> {
   const controlPlane = {
-    ask: async (call: ControlCall) => {
+    call: async (call: ControlCall) => {
       calls.push(call)
       return answer()
     },

@@ -1,15 +1,17 @@
 import { join } from 'node:path'
 import { type ControlCall, DOOR_SOCKETS } from '@airlock/contract'
 import type { Log } from '@airlock/std'
-import type { ControlPlaneClient } from '../control-plane-client.ts'
 import type { OpenDoor } from '../doors.ts'
+import type { ControlPlaneLink } from '../link/control-plane-link.ts'
 import { json, openHttpDoor, type Route } from '../listener/http-door.ts'
 
 interface ControlDoorOptions {
-  readonly controlPlane: Pick<ControlPlaneClient, 'ask'>
+  /** Asks the control plane; rejects with a typed error. */
+  readonly controlPlane: Pick<ControlPlaneLink, 'call'>
   readonly log: Log
 }
 
+const ANSWER_MS = 5_000
 const HOSTS: ReadonlySet<string> = new Set(['airlock', 'localhost'])
 const BOUNDS = {
   connections: 16,
@@ -32,7 +34,9 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
   return async ({ sandbox, dir }) => {
     const route = (ask: ControlCall['ask']): Route => ({
       maxBodyBytes: 0,
-      answer: json(async ({ token }) => controlPlane.ask({ sandbox, token, ask })),
+      answer: json(async ({ token, signal }) =>
+        controlPlane.call({ sandbox, token, ask }, { answerMs: ANSWER_MS, signal }),
+      ),
     })
     const http = await openHttpDoor({
       path: join(dir, DOOR_SOCKETS.control),
@@ -45,7 +49,14 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
       bounds: BOUNDS,
       log,
     })
-    // It has no settings, so nothing changes with them.
-    return { configure: () => {}, close: async () => http.close() }
+    return {
+      // It has no settings.
+      configure: () => {},
+      changed: (what) => {
+        // It keeps no decision, so rules that change need nothing of it.
+        if (what !== 'policy') http.cut()
+      },
+      close: async () => http.close(),
+    }
   }
 }
