@@ -131,6 +131,9 @@ async function assertAllowed(
   const spent = await sumSpent(db, { ...scope, day: dayOf(asking.now) })
   if (spent.computeMs >= limits.computeSecondsPerDay * 1000)
     throw exhausted(scope, 'computeSecondsPerDay', `all ${limits.computeSecondsPerDay} of today are used up`)
+  // A sandbox by itself spends none, so a budget without a dollar is no obstacle.
+  if (spent.microDollars > 0 && spent.microDollars >= Math.round(limits.dollarsPerDay * 1e6))
+    throw exhausted(scope, 'dollarsPerDay', `all ${limits.dollarsPerDay} of today are used up`)
 }
 
 /** Fails closed: what the node cannot keep is not promised. */
