@@ -203,7 +203,7 @@ export {
   type RecordStatus,
   type UngovernedPoint,
 } from './points.ts'
-export { role, ROLES, type Principal, type Role } from './nouns/principal.ts'
+export { role, ROLES, type AskingRole, type Principal, type Role, type SandboxPrincipal } from './nouns/principal.ts'
 export {
   auditChain,
   brokenHead,
