@@ -88,8 +88,16 @@ const FOLDERS = {
     session: ['vault'],
     vault: [],
   },
+  // A door is a folder that knows no other. All of them share how bytes from inside are heard, and how the control plane is asked.
+  doors: {
+    control: ['link', 'listener'],
+    link: [],
+    listener: [],
+  },
   guest: {
     transport: ['session'],
+    // Speaks for programs inside at the doors: what it does must not reach what the host asks of the guest, nor the other way round.
+    doors: [],
     session: ['process', 'files'],
     files: ['process'],
     kernels: ['session'],
@@ -126,9 +134,11 @@ const RESTRICTED = [
       'packages/control-plane/src/config.ts',
       'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
-      'packages/doors/src/',
       'packages/keys/src/',
+      'packages/doors/src/listener/',
+      'packages/doors/src/server.ts',
       'packages/guest/src/transport/',
+      'packages/guest/src/doors/',
       'packages/guest/src/process/',
       'packages/guest/src/kernels/node/control.ts',
       'packages/sdk/',

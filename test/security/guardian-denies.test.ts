@@ -31,7 +31,8 @@ describe('the table', () => {
   it('leaves out no point that a caller can reach', () => {
     const reached = new Set(names.map((name) => table[name].effect))
     const governed = (Object.keys(POINTS) as Point[]).filter(isGoverned)
-    expect(governed.filter((point) => !reached.has(point))).toEqual([])
+    // Programs inside reach it by their door: `sandbox-asks.test.ts`.
+    expect(governed.filter((point) => !reached.has(point))).toEqual(['sandbox.ask'])
   })
 })
 

@@ -127,21 +127,34 @@ export {
 } from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
+  BUILT_DOORS,
   connection,
-  CONTROL_SOCKET,
   controlCall,
   connectSandboxBody,
+  DOOR_SOCKETS,
   doorEnv,
   doorName,
   DOORS,
+  DOORS_PROTOCOL,
+  doorsChange,
+  fromControlPlane,
+  fromDoors,
+  isBuilt,
+  MAX_DOOR_CALLS,
   openDoors,
   openDoorsRequest,
   renewedToken,
   self,
   type Connection,
   type ConnectSandboxBody,
+  type BuiltDoor,
   type ControlCall,
+  type DoorConfig,
   type DoorName,
+  type DoorsChange,
+  type FromControlPlane,
+  type FromDoors,
+  type OpenDoors,
   type RenewedToken,
   type Self,
 } from './host/doors-api.ts'
@@ -217,7 +230,7 @@ export {
   type RecordStatus,
   type UngovernedPoint,
 } from './points.ts'
-export { role, ROLES, type Principal, type Role } from './nouns/principal.ts'
+export { role, ROLES, type AskingRole, type Principal, type Role, type SandboxPrincipal } from './nouns/principal.ts'
 export {
   auditChain,
   brokenHead,

@@ -13,6 +13,7 @@ export const POINTS = {
   'auth.refuse': { reduces: true, about: 'A caller was refused: no valid key, or not its role.' },
   'sandbox.create': { reduces: false, about: 'A sandbox was asked for, and became active or failed.' },
   'sandbox.connect': { reduces: false, about: 'A sandbox was given its doors and a new token.' },
+  'sandbox.ask': { reduces: false, about: 'A program in a sandbox asked whether it may do something.' },
   'sandbox.extend': { reduces: false, about: 'The life of a sandbox was extended.' },
   'sandbox.limit': { reduces: false, about: 'The limits of a living sandbox were changed.' },
   'sandbox.pause': { reduces: true, about: 'The processes of a sandbox were stopped where they stood.' },

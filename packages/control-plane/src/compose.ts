@@ -30,6 +30,7 @@ import { noticeApprovals } from './approvals/notices.ts'
 import { AuditHeads } from './evidence/audit-heads.ts'
 import type { Context } from './app/context.ts'
 import { DataPlaneClient } from './nodes/data-plane-client.ts'
+import { DoorNews } from './doors/door-news.ts'
 import { DoorsClient } from './doors/doors-client.ts'
 import { Heartbeats } from './agents/heartbeats.ts'
 import { webhookHook } from './kills/kill-hooks.ts'
@@ -78,7 +79,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
   await permits.publish(config.publicDir, node.id)
   const gate = new EvidenceGate(new CountedRefusals(deeds))
-  const told = { store, audit: gate, ...host, clock, kills: new KillList() }
+  const told = { store, audit: gate, ...host, clock, kills: new KillList(), doorNews: new DoorNews() }
   const guard = guardianOf(config, told)
   const context: Context = {
     ...told,
@@ -112,7 +113,8 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     trustedProxy: config.trustedProxy,
     requestRates: config.requestRates,
   })
-  const fromDoors = await listenToDoors({ control: lifecycle.doorControl, ...config.fromDoors, log: host.log })
+  const doors = { control: lifecycle.doorControl, news: context.doorNews, log: host.log }
+  const fromDoors = await listenToDoors({ ...doors, ...config.fromDoors })
   const url = await api.listen(config.host, config.port)
   await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))
   dropPrivileges(config.drop ?? undefined)
@@ -167,9 +169,10 @@ function callersOf(of: Pick<Context, 'store' | 'clock'>): Pick<Context, 'heartbe
 
 function guardianOf(
   config: ProcessConfig,
-  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills'>,
+  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills' | 'doorNews'>,
 ): Pick<Context, 'guardian' | 'policies' | 'approvalNews' | 'webhooks' | 'webhookPrivate'> {
-  const policies = new PolicyBook({ ...world, default: config.policyDefault })
+  const onChange = () => world.doorNews.publish({ what: 'policy', sandboxes: null })
+  const policies = new PolicyBook({ ...world, default: config.policyDefault, onChange })
   const sources = config.opa ? [new Opa(config.opa)] : []
   const { webhookPrivate } = config
   const approvalNews = new ApprovalNews()

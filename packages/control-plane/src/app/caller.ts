@@ -1,7 +1,33 @@
-import type { Asker } from '../approvals/asker.ts'
+import type { Principal } from '@airlock/contract'
 
 /** Who calls and by which request: known before anything else is. */
-export type Caller = Asker
+export interface Caller {
+  readonly principal: Principal
+  readonly requestId: string
+  /** The request itself, as far as an approval of it is bound to it. */
+  readonly asked?: AskedRequest | undefined
+  /** How long the caller waits for a person's answer; absent is not at all. */
+  readonly approvalWait?: ApprovalWait | undefined
+}
+
+/** What was sent, parsed: the same request again is the same here. */
+export interface AskedRequest {
+  readonly route: string
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  /** SHA-256 of the bytes that are sent along. Reads them first, and keeps them for who uses them. */
+  digest?(): Promise<string>
+  /** How much of them is kept in memory. */
+  heldBytes?(): number
+}
+
+export interface ApprovalWait {
+  /** In epoch milliseconds. */
+  readonly until: number
+  /** Aborts when the caller is gone or the server stops. */
+  readonly signal: AbortSignal
+}
 
 export interface Page<T> {
   readonly items: readonly T[]

@@ -11,6 +11,7 @@ import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { DataPlaneClient } from '../nodes/data-plane-client.ts'
+import type { DoorNews } from '../doors/door-news.ts'
 import type { DoorsClient } from '../doors/doors-client.ts'
 import type { Heartbeats } from '../agents/heartbeats.ts'
 import type { KillHook } from '../kills/kill-hooks.ts'
@@ -29,6 +30,8 @@ export interface Context {
   readonly permits: PermitDesk
   readonly sandboxTokens: SandboxTokenDesk
   readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>
+  /** Tells the doors what no longer holds. */
+  readonly doorNews: DoorNews
   /** Asked before every effect of a caller. */
   readonly guardian: Guardian
   /** What it reads its rules from. */

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApprovalDesk } from './desk.ts'
 import { ApprovalNews } from './news.ts'
-import type { Asker } from './asker.ts'
+import type { Caller } from '../app/caller.ts'
 import { insertApiKey } from '../store/api-keys.ts'
 import { listApprovals } from '../store/approvals.ts'
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
@@ -31,7 +31,7 @@ const KEY = {
 const ONCE = approveBody.parse({})
 const ADMIN = as()
 const OPERATOR = as({ actor: 'key:operator', role: 'operator' })
-const ASKER: Asker = as({ actor: 'key:asker', role: 'developer' })
+const ASKER: Caller = as({ actor: 'key:asker', role: 'developer' })
 
 /** Who made each key, and which it took over from. */
 const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> = {
@@ -167,7 +167,7 @@ for (const dialect of DIALECTS)
       }
     }
 
-    const ask = async (server: Server, more: Partial<Question> = {}, asker: Asker = ASKER) =>
+    const ask = async (server: Server, more: Partial<Question> = {}, asker: Caller = ASKER) =>
       server.desk.settle(asker, { ...question, ...more }, decision).then(
         (settled) => (settled === 'again' ? settled : settled.effect),
         (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),

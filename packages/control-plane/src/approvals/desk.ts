@@ -15,7 +15,8 @@ import { covers } from './cover.ts'
 import { type ApprovalKey, approvalKey } from './key.ts'
 import type { ApprovalNews } from './news.ts'
 import { shownQuestion, summaryOf } from './summary.ts'
-import type { Approvals, ApprovalWait, Asker } from './asker.ts'
+import type { ApprovalWait, Caller } from '../app/caller.ts'
+import type { Approvals } from '../policies/guardian.ts'
 
 interface World {
   readonly store: Store
@@ -40,7 +41,7 @@ type Found =
 
 /** One ask: what is looked for, and what is written when nothing is there. */
 interface Ask {
-  readonly asker: Asker
+  readonly caller: Caller
   readonly key: ApprovalKey
   readonly decision: Decision
   readonly fresh: FullApproval
@@ -61,8 +62,8 @@ export class ApprovalDesk implements Approvals {
     this.#world = world
   }
 
-  async settle(asker: Asker, question: Question, decision: Decision): Promise<Decision | 'again'> {
-    const ask = this.#askOf(asker, question, { decision, key: await approvalKey(asker, question) })
+  async settle(caller: Caller, question: Question, decision: Decision): Promise<Decision | 'again'> {
+    const ask = this.#askOf(caller, question, { decision, key: await approvalKey(caller, question) })
     const { store } = this.#world
     const found =
       (await store.query((db) => this.#find(db, ask))) ?? (await store.transaction((db) => this.#open(db, ask)))
@@ -74,12 +75,12 @@ export class ApprovalDesk implements Approvals {
       case 'answered':
         return 'again'
       case 'pending':
-        this.#told(found, asker)
-        return this.#waitInLine(found.row, asker)
+        this.#told(found, caller)
+        return this.#waitInLine(found.row, caller)
     }
   }
 
-  #askOf(asker: Asker, question: Question, of: { readonly decision: Decision; readonly key: ApprovalKey }): Ask {
+  #askOf(caller: Caller, question: Question, of: { readonly decision: Decision; readonly key: ApprovalKey }): Ask {
     const now = this.#world.clock.now()
     const { tenant, actor, agent, sandbox, point } = question
     const shown = shownQuestion(question)
@@ -105,7 +106,7 @@ export class ApprovalDesk implements Approvals {
       usedAt: null,
       usedBy: null,
     }
-    return { ...of, asker, fresh, use: newId('use', now) }
+    return { ...of, caller, fresh, use: newId('use', now) }
   }
 
   /** Those that may be used again come first, so that a single one is kept. */
@@ -138,7 +139,7 @@ export class ApprovalDesk implements Approvals {
   /** `again` when somebody else took it meanwhile. */
   async #use(row: StoredApproval, ask: Ask): Promise<Decision | 'again'> {
     const { audit, failpoint, news, store } = this.#world
-    const record = useRecord(row, ask.asker)
+    const record = useRecord(row, ask.caller)
     await audit.require({ ...record, status: 'requested' })
     const used = await store.transaction((db) => take(db, row, ask))
     if (!used) {
@@ -154,10 +155,10 @@ export class ApprovalDesk implements Approvals {
     return { ...ask.decision, effect: 'allow', rules: [...rules, rule] }
   }
 
-  #told({ row, isNew }: { readonly row: StoredApproval; readonly isNew: boolean }, asker: Asker): void {
+  #told({ row, isNew }: { readonly row: StoredApproval; readonly isNew: boolean }, caller: Caller): void {
     const { audit, news } = this.#world
     const { tenant, agent, sandbox, requester, hash, decision, summary } = row
-    const payload = { requestId: asker.requestId, approval: row.id, hash, for: row.point, summary, joined: !isNew }
+    const payload = { requestId: caller.requestId, approval: row.id, hash, for: row.point, summary, joined: !isNew }
     audit.note({
       tenant,
       agent,
@@ -172,7 +173,7 @@ export class ApprovalDesk implements Approvals {
   }
 
   /** Who waits holds a connection and its bytes: past a bound nobody else does. */
-  async #waitInLine(row: StoredApproval, { asked, approvalWait }: Asker): Promise<'again'> {
+  async #waitInLine(row: StoredApproval, { asked, approvalWait }: Caller): Promise<'again'> {
     const bytes = asked?.heldBytes?.() ?? 0
     if (!approvalWait || this.#waiting >= WAITING || this.#waitingBytes + bytes > WAITING_BYTES) throw required(row)
     this.#waiting += 1
@@ -252,7 +253,7 @@ async function take(db: Queries, row: StoredApproval, { use, fresh }: Ask): Prom
   return there?.usedBy === use ? there : undefined
 }
 
-function useRecord(row: StoredApproval, { principal, requestId }: Asker): Omit<NewRecord, 'status'> {
+function useRecord(row: StoredApproval, { principal, requestId }: Caller): Omit<NewRecord, 'status'> {
   const { tenant, agent, sandbox, hash, scope, answeredBy } = row
   const payload = { requestId, approval: row.id, hash, scope, answeredBy }
   return { tenant, agent, sandbox, actor: principal.actor, point: 'approval.use', payload }

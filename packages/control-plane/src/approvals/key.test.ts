@@ -1,7 +1,7 @@
 import type { Operation, Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
 import { approvalKey } from './key.ts'
-import type { AskedRequest, Asker } from './asker.ts'
+import type { AskedRequest, Caller } from '../app/caller.ts'
 
 const ID = '0'.repeat(26)
 const OTHER = '1'.repeat(26)
@@ -24,7 +24,7 @@ const asked: AskedRequest = {
 }
 
 const keyOf = async (request: AskedRequest | undefined = asked, of: Partial<Question> = {}) =>
-  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Asker, { ...question, ...of })
+  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Caller, { ...question, ...of })
 
 describe('the key of a request', () => {
   it('is the same for the same request, however its fields are ordered', async () => {

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { registerAgentBody, type RenewedToken, type Self, signSandboxToken } from '@airlock/contract'
+import { type DoorsChange, registerAgentBody, type RenewedToken, type Self, signSandboxToken } from '@airlock/contract'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SandboxTokenDesk } from './sandbox-tokens.ts'
@@ -142,6 +142,8 @@ for (const dialect of DIALECTS)
       ['suspend', 'agent suspended'],
       ['remove', 'agent gone'],
     ] as const)('refuses from the moment of %s on, before the sandbox has ended', async (verb, reason) => {
+      const told: DoorsChange[] = []
+      world.context.doorNews.subscribe((change) => told.push(change))
       // Nobody ends a sandbox that is not in its turn.
       const ended = await world.context.turns.run(sandbox, async () => {
         const work = who.agents[verb](ADMIN, 'coder', {})
@@ -153,6 +155,7 @@ for (const dialect of DIALECTS)
         await waitFor(refused, { signal: deadline(100_000), everyMs: 5 })
         const records = (await world.evidence(sandbox)).filter(({ point }) => point === 'auth.refuse')
         expect(records.map(({ payload }) => payload['reason'])).toEqual([reason])
+        await expect.poll(() => told).toEqual([{ what: 'revoked', sandboxes: [sandbox] }])
         return { work }
       })
       await ended.work

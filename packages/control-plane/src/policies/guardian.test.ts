@@ -1,10 +1,10 @@
 import { AirlockError, type Decision, type NewRecord, type Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
-import type { Approvals, Asker } from '../approvals/asker.ts'
+import type { Caller } from '../app/caller.ts'
 import type { Deed } from './deed.ts'
-import { Guardian, type Source } from './guardian.ts'
+import { type Approvals, Guardian, type Source } from './guardian.ts'
 
-const asker: Asker = {
+const asker: Caller = {
   principal: { actor: 'key:x', tenant: 'acme', role: 'developer', agents: null, platform: false },
   requestId: 'req_1',
 }

@@ -119,6 +119,31 @@ for (const dialect of DIALECTS)
       await ask({ now: NOW + 24 * 3_600_000 })
     })
 
+    it('refuse an agent that used up its dollars of the day, or those of its tenant, until the next day', async () => {
+      const spend = async (agent: string, microDollars: number) => {
+        const used = { source: 'model', key: `${agent}/1`, tenant: 'acme', agent, sandbox: 's', day: dayOf(NOW) }
+        const amounts = { wallMs: 0, cpuMs: 0, computeMs: 0, microDollars, at: NOW }
+        await store.query((db) => insertUsageFact(db, { ...used, ...amounts }))
+      }
+      await spend('a', 999_999)
+      await ask()
+      await spend('b', 1_000_000)
+      await expect(ask({ agent: 'b' })).rejects.toMatchObject({
+        code: 'budget_exhausted',
+        message: 'The agent b has used up its 1 dollars of today.',
+      })
+      await ask({ agent: 'b', now: NOW + 24 * 3_600_000 })
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: null }, set({ dollarsPerDay: 1.999_999 })))
+      await expect(ask({ agent: 'c' })).rejects.toMatchObject({
+        message: 'The tenant acme has used up its 1.999999 dollars of today.',
+      })
+    })
+
+    it('without a dollar are no obstacle to what spends none', async () => {
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: 'a' }, set({ dollarsPerDay: 0 })))
+      await ask()
+    })
+
     it.each([
       ['sandboxes', { ...ROOMY, sandboxes: 1 }],
       ['memory', { ...ROOMY, memoryBytes: 19 }],

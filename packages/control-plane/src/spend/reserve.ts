@@ -132,6 +132,9 @@ async function assertAllowed(
       more: 0,
       limit: limits.computeSecondsPerDay,
     })
+  // A sandbox by itself spends none, so a budget without a dollar is no obstacle.
+  if (spent.microDollars > 0 && spent.microDollars >= Math.round(limits.dollarsPerDay * 1e6))
+    throw exhausted(scope, 'dollarsPerDay', { used: spent.microDollars / 1e6, more: 0, limit: limits.dollarsPerDay })
 }
 
 /** Fails closed: what the node cannot keep is not promised. */

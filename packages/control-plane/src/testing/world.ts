@@ -25,6 +25,7 @@ import { KillList } from '../kills/kill-list.ts'
 import { EvidenceGate } from '../evidence/evidence-gate.ts'
 import { ApprovalNews } from '../approvals/news.ts'
 import { openPermitDesk } from '../sandboxes/permits.ts'
+import { DoorNews } from '../doors/door-news.ts'
 import { openSandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import { GuardKeys } from '../identity/guard-keys.ts'
 import { prepareFirstStart } from '../identity/first-start.ts'
@@ -161,6 +162,7 @@ export class World {
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
       doors: this.doors,
+      doorNews: new DoorNews(),
       readiness: new Readiness({ isHeld: true, isAnswered: true }),
       approvalNews: new ApprovalNews(),
       webhooks: { send: () => {}, stop: async () => {} },

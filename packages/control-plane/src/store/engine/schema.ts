@@ -110,6 +110,7 @@ export interface SandboxTable {
   labels: string
   limits: string
   mounts: string
+  doors: string
   ttlMs: number
   idleMs: number
   onIdle: string

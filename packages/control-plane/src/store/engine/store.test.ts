@@ -81,6 +81,15 @@ for (const dialect of ALL_DIALECTS)
         expect(names).toEqual(['0010-sandbox-tokens'])
       })
 
+      it('gives sandboxes from before doors had a column the door that all of them had', async () => {
+        await store.query((db) => insertSandbox(db, row('1', { doors: [] })))
+        await store.close()
+        await stores.run(place, 'alter table sandboxes drop column doors')
+        await stores.run(place, "delete from kysely_migration where name = '0016-sandbox-doors'")
+        store = await openStore(place)
+        expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toEqual(row('1', { doors: ['control'] }))
+      })
+
       it('holds what was written when it is opened again', async () => {
         await store.query((db) => insertSandbox(db, row('1')))
         await store.close()
@@ -310,6 +319,7 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     endReason: null,
     error: null,
     mounts: [],
+    doors: ['control'],
     isolation: null,
     actor: 'key:x',
     recorded: false,

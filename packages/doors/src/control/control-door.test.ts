@@ -1,4 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { AirlockError, type ControlCall, type Self } from '@airlock/contract'
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { controlDoor } from './control-door.ts'
-import type { Door } from './doors.ts'
+import type { Door } from '../doors.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const SELF: Self = {
@@ -18,6 +19,7 @@ const SELF: Self = {
   expiresAt: '2026-01-01T00:00:00.000Z',
   sandboxExpiresAt: '2026-01-01T00:00:00.000Z',
 }
+const AT = { sandbox: SANDBOX, config: { door: 'control', version: '1' } } as const
 const HEAD = 'Host: airlock\r\nAuthorization: Bearer alt_x.y\r\n'
 
 let dir: string
@@ -94,6 +96,7 @@ describe('what does not pass', () => {
     ['an old version', `GET /v1/self HTTP/1.0\r\n${HEAD}\r\n`, 400],
     ['a body', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`, 400],
     ['chunks', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+    ['an encoded body', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Content-Encoding: gzip\r\n\r\n`, 400],
     ['an upgrade', `GET /v1/self HTTP/1.1\r\n${HEAD}Connection: upgrade\r\nUpgrade: h2c\r\n\r\n`, 400],
     ['an expectation', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`, 400],
     ['an odd expectation', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Expect: more\r\n\r\n`, 400],
@@ -141,9 +144,50 @@ describe('what does not pass', () => {
     expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
   })
 
-  it('more connections than it has', async () => {
-    const silent = await Promise.all(Array.from({ length: 16 }, async () => dial()))
+  it('more connections than it has, when all of them wait for an answer', async () => {
+    const held = Promise.withResolvers<Self>()
+    answer = () => held.promise
+    const served = Array.from({ length: 16 }, async () => send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`))
+    await expect.poll(() => calls.length).toBe(16)
     expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).text).toBe('')
+    held.resolve(SELF)
+    expect((await Promise.all(served)).map(({ status }) => status)).toEqual(served.map(() => 200))
+  })
+})
+
+describe('a newcomer takes the place of', () => {
+  const PARTS = {
+    silent: '',
+    'in the middle of a head': 'GET /v1/self HTTP/1.1\r\nHost: air',
+    'idle after an answer': `GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`,
+  }
+  it.each(Object.entries(PARTS))('a connection that is %s, the oldest first', async (_what, said) => {
+    const others = await Promise.all(Array.from({ length: 16 }, async () => dial()))
+    for (const [at, socket] of others.entries()) {
+      if (said === '') break
+      socket.write(said)
+      // One after the other, so that it is known which is the oldest.
+      if (said.endsWith('\r\n\r\n')) await once(socket, 'data')
+      else await expect.poll(() => socket.bytesWritten, { message: `${at}` }).toBe(said.length)
+    }
+    const closed = others.map((socket) => new Promise((resolve) => socket.once('close', () => resolve(true))))
+    const { status } = await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)
+    expect(status).toBe(200)
+    await closed[0]
+    expect(others.map(({ closed }) => closed)).toEqual(others.map((_, at) => at === 0))
+    for (const socket of others) socket.destroy()
+  })
+
+  it('none that waits for an answer', async () => {
+    const held = Promise.withResolvers<Self>()
+    answer = () => held.promise
+    const served = send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)
+    await expect.poll(() => calls.length).toBe(1)
+    answer = async () => SELF
+    const silent = await Promise.all(Array.from({ length: 40 }, async () => dial()))
+    expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
+    held.resolve(SELF)
+    expect((await served).status).toBe(200)
     for (const socket of silent) socket.destroy()
   })
 })
@@ -179,19 +223,19 @@ describe('the socket', () => {
 
   it('cannot be opened where there is no directory', async () => {
     await expect(
-      controlDoor({ controlPlane: { ask: async () => SELF }, log: quiet() })({ sandbox: SANDBOX, dir: `${dir}/no` }),
+      controlDoor({ controlPlane: { call: async () => SELF }, log: quiet() })({ ...AT, dir: `${dir}/no` }),
     ).rejects.toThrow('EACCES')
   })
 })
 
 async function open(): Promise<Door> {
   const controlPlane = {
-    ask: async (call: ControlCall) => {
+    call: async (call: ControlCall) => {
       calls.push(call)
       return answer()
     },
   }
-  return controlDoor({ controlPlane, log: quiet() })({ sandbox: SANDBOX, dir })
+  return controlDoor({ controlPlane, log: quiet() })({ ...AT, dir })
 }
 
 function quiet() {
