@@ -61,6 +61,7 @@ export const ERRORS = {
   grant_not_found: row(404, 'There is no such grant.', 'List the grants of the agent.', 'caller'),
   approval_not_found: row(404, 'There is no such approval.', 'List the approvals.', 'caller'),
   webhook_not_found: row(404, 'There is no such webhook.', 'List the webhooks.', 'caller'),
+  model_not_found: row(404, 'There is no such model.', 'List the models: airlock llm models', 'caller'),
   kill_not_found: row(404, 'No such killswitch is on.', 'List those that are on.', 'caller'),
   file_not_found: row(404, 'There is no such file in the sandbox.', 'List its directory.', 'caller'),
   executable_not_found: row(

@@ -53,31 +53,6 @@ export {
 export { MODEL_SETTINGS, UPSTREAM_SETTINGS, type LlmSettings, type UpstreamSettings } from './config/llm-settings.ts'
 export { isPrivateAddress } from './config/private-address.ts'
 export {
-  CALL_HEADERS,
-  KEYS_LIFE_FILE,
-  keysHealth,
-  RESERVATION_KEY_FILE,
-  type KeysHealth,
-  type UpstreamHealth,
-} from './host/keys-api.ts'
-export {
-  MODEL_BODY_BYTES,
-  modelName,
-  modelRouteOf,
-  ROUTES_OF_KIND,
-  upstreamKind,
-  upstreamName,
-  type ModelRouteName,
-  type UpstreamKind,
-} from './host/model-routes.ts'
-export {
-  RESERVATION_LIFE_MS,
-  signReservation,
-  verifyReservation,
-  type CallIdentity,
-  type Reservation,
-} from './host/reservation.ts'
-export {
   buildImageRequest,
   dataPlaneHealth,
   fileOperation,
@@ -484,3 +459,4 @@ export {
   type EndedFor,
   type Threshold,
 } from './config/monitor-settings.ts'
+export * from './models.ts'

@@ -35,6 +35,7 @@ export const POINTS = {
   'session.restart': { reduces: false, about: 'The interpreter of a session was started anew.' },
   'session.end': { reduces: true, about: 'A session ended, with its reason.' },
   'step.run': { reduces: false, about: 'Code was given to a session, and ended.' },
+  'model.call': { reduces: false, about: 'A sandbox asked for a model, and was answered; what it cost.' },
   'template.build': { reduces: false, about: 'The image of a template was built or imported.' },
   'template.remove': { reduces: true, about: 'A template was removed.' },
   'agent.register': { reduces: false, about: 'An agent was registered, approved or not.' },

@@ -36,6 +36,8 @@ import { Heartbeats } from './agents/heartbeats.ts'
 import { webhookHook } from './kills/kill-hooks.ts'
 import { openKillSpill } from './kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './app/lifecycle-parts.ts'
+import { ModelCatalog } from './models/catalog.ts'
+import { openReservationDesk } from './models/reservation-desk.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
 import { NodeLease } from './nodes/node-lease.ts'
 import { Readiness } from './nodes/readiness.ts'
@@ -71,13 +73,13 @@ interface Host {
 export async function compose(config: ProcessConfig, host: Host): Promise<Composed> {
   process.umask(0o077)
   const clock = new NodeClock(config.publicDir)
-  const { store, permits, sandboxTokens, audit, deeds, node, killSpill } = await actAs(config.drop ?? undefined, () =>
-    openOwnState(config, host.log),
-  )
+  const own = await actAs(config.drop ?? undefined, () => openOwnState(config, host.log))
+  const { store, permits, sandboxTokens, reservations, audit, deeds, node, killSpill } = own
   const lease = new NodeLease({ store, node, clock, ...host })
   await lease.claim()
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
   await permits.publish(config.publicDir, node.id)
+  await reservations.publish()
   const gate = new EvidenceGate(new CountedRefusals(deeds))
   const told = { store, audit: gate, ...host, clock, kills: new KillList(), doorNews: new DoorNews() }
   const guard = guardianOf(config, told)
@@ -87,6 +89,8 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     permits,
     ...guard,
     sandboxTokens,
+    models: new ModelCatalog(config.models),
+    reservations,
     doors: new DoorsClient(config.doorsSocket),
     killSpill,
     killHooks: [webhookHook(guard.webhooks, store)],
@@ -137,6 +141,7 @@ async function openOwnState(config: ProcessConfig, log: Log) {
     store,
     permits: await openPermitDesk(config.stateDir),
     sandboxTokens: await openSandboxTokenDesk(config.stateDir),
+    reservations: await openReservationDesk(config.stateDir, config.publicDir),
     killSpill: openKillSpill(config.stateDir, log),
     audit,
     deeds: await openDeeds(config, { audit, store, log }),

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, DEFAULTS, parseEndedFor, parseThreshold } from '@airlock/contract'
+import { type Config, DEFAULTS, parseEndedFor, parseThreshold, type ServedModel } from '@airlock/contract'
 import type { Settings } from './config.ts'
 import { CONTROL_PLANE_UID, DOORS_UID, KEYS_UID, RECORDER_UID } from './directories.ts'
 import { keyCopyPath } from './key-copies.ts'
@@ -115,6 +115,20 @@ function keys({ stateDir, runtimeDir, config }: Settings) {
   }
 }
 
+/** What callers may name, in the words of the control plane; the keys are not among it. */
+function models({ llm }: Config): ServedModel[] {
+  return Object.entries(llm.upstream).flatMap(([name, { kind, models: served, aliases }]) =>
+    Object.entries(served).map(([model, { upstream_name: own, context_window, max_output, price }]) => ({
+      name: model,
+      aliases: Object.keys(aliases).filter((alias) => aliases[alias] === model),
+      upstream: { name, kind, model: own ?? model },
+      contextWindow: context_window,
+      maxOutput: max_output,
+      price,
+    })),
+  )
+}
+
 function milliseconds(seconds: number): number {
   return Math.round(seconds * 1000)
 }
@@ -183,6 +197,7 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       disk: config.oversubscribe_disk,
       cpus: config.oversubscribe_cpus,
     },
+    models: models(config),
     budgetDefaults: {
       sandboxes: config.agent_sandboxes,
       memoryBytes: config.agent_memory_mb * MIB,

@@ -9,6 +9,8 @@ import type { PolicyBook } from '../policies/policy-book.ts'
 import type { SandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
+import type { ModelCatalog } from '../models/catalog.ts'
+import type { ReservationDesk } from '../models/reservation-desk.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { DataPlaneClient } from '../nodes/data-plane-client.ts'
 import type { DoorNews } from '../doors/door-news.ts'
@@ -29,6 +31,9 @@ export interface Context {
   readonly audit: StagedSink
   readonly permits: PermitDesk
   readonly sandboxTokens: SandboxTokenDesk
+  /** The models that sandboxes may ask for. */
+  readonly models: ModelCatalog
+  readonly reservations: ReservationDesk
   readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>
   /** Tells the doors what no longer holds. */
   readonly doorNews: DoorNews

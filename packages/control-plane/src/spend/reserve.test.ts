@@ -6,7 +6,7 @@ import { findReservation, putSetLimits, releaseReservation, sumHeld } from '../s
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { insertUsageFact } from '../store/usage.ts'
+import { COMPUTE, insertUsageFact } from '../store/usage.ts'
 import { type Asking, dayOf, limitsOf, type NodeCapacity, reserve } from './reserve.ts'
 
 const NOW = Date.parse('2026-11-16T12:00:00Z')
@@ -108,8 +108,8 @@ for (const dialect of DIALECTS)
     })
 
     it('refuse an agent that used up its compute seconds of the day, until the next day', async () => {
-      const used = { source: 'compute', key: 's/1', tenant: 'acme', agent: 'a', sandbox: 's', day: dayOf(NOW) }
-      const amounts = { wallMs: 1, cpuMs: 10_000, computeMs: 10_000, microDollars: 0, at: NOW }
+      const used = { ...COMPUTE, key: 's/1', tenant: 'acme', agent: 'a', sandbox: 's', day: dayOf(NOW) }
+      const amounts = { wallMs: 1, cpuMs: 10_000, computeMs: 10_000, at: NOW }
       await store.query((db) => insertUsageFact(db, { ...used, ...amounts }))
       await expect(ask()).rejects.toMatchObject({
         message: 'The agent a has used up its 10 compute seconds of today.',
@@ -121,7 +121,15 @@ for (const dialect of DIALECTS)
 
     it('refuse an agent that used up its dollars of the day, or those of its tenant, until the next day', async () => {
       const spend = async (agent: string, microDollars: number) => {
-        const used = { source: 'model', key: `${agent}/1`, tenant: 'acme', agent, sandbox: 's', day: dayOf(NOW) }
+        const used = {
+          ...COMPUTE,
+          source: 'model',
+          key: `${agent}/1`,
+          tenant: 'acme',
+          agent,
+          sandbox: 's',
+          day: dayOf(NOW),
+        }
         const amounts = { wallMs: 0, cpuMs: 0, computeMs: 0, microDollars, at: NOW }
         await store.query((db) => insertUsageFact(db, { ...used, ...amounts }))
       }

@@ -40,6 +40,8 @@ import { Heartbeats } from '../agents/heartbeats.ts'
 import type { KillHook } from '../kills/kill-hooks.ts'
 import { openKillSpill } from '../kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../app/lifecycle-parts.ts'
+import { ModelCatalog } from '../models/catalog.ts'
+import { openReservationDesk } from '../models/reservation-desk.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
 import { Readiness } from '../nodes/readiness.ts'
 import { makeGuardian } from './guardian.ts'
@@ -161,6 +163,8 @@ export class World {
       dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
+      models: new ModelCatalog([]),
+      reservations: await openReservationDesk(this.home, this.home),
       doors: this.doors,
       doorNews: new DoorNews(),
       readiness: new Readiness({ isHeld: true, isAnswered: true }),
