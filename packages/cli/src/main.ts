@@ -124,6 +124,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'What agents may use: get, and set with the admin key.',
     load: async () => (await import('./verbs/budget.ts')).defineBudget,
   },
+  llm: {
+    about: 'Models of configured upstreams (no door leads there yet): models.',
+    load: async () => (await import('./verbs/llm.ts')).defineLlm,
+  },
   usage: {
     about: 'What agents used, by day.',
     load: async () => (await import('./verbs/usage.ts')).defineUsage,

@@ -9,6 +9,7 @@ import type { ErrorCode } from '../errors.ts'
 import { EVENT_ROUTES } from './event-routes.ts'
 import { FILE_ROUTES } from './file-routes.ts'
 import { KILL_ROUTES } from './kill-routes.ts'
+import { MODEL_API_ROUTES } from './model-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
 import { role } from '../nouns/principal.ts'
@@ -298,6 +299,7 @@ export const ROUTES = {
   ...APPROVAL_ROUTES,
   ...EVENT_ROUTES,
   ...METRIC_ROUTES,
+  ...MODEL_API_ROUTES,
   ...AUDIT_ROUTES,
   whoami: {
     method: 'GET',
