@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { readConfig } from './config.ts'
 import { Context } from './context.ts'
-import { reportFailure } from './failure.ts'
+import { Exit, reportFailure } from './failure.ts'
 import { unknownVerb } from './unknown-verb.ts'
 
 interface Verb {
@@ -206,7 +206,10 @@ export async function main(argv: readonly string[]): Promise<number> {
     await context.terminal.flush()
     return context.exitCode
   } catch (error) {
-    return reportFailure(context.terminal, error)
+    const exitCode = reportFailure(context.terminal, error)
+    // Whoever was told to stop waits for no reader.
+    if (!(error instanceof Exit)) await context.terminal.flush()
+    return exitCode
   }
 }
 

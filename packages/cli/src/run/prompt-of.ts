@@ -35,7 +35,7 @@ export function promptFor(
   const runtime = promptOf(words)
   const [program = ''] = words
   if (runtime === undefined) {
-    if (options.interactive === true || options.tty === true) throw noTerminal(program)
+    if (options.interactive === true || options.tty === true) terminal.note(NO_TERMINAL)
     return undefined
   }
   if (options.workdir !== undefined || options.cpuTime !== undefined)
@@ -44,28 +44,15 @@ export function promptFor(
   return runtime
 }
 
-/** Of `-it`, as Docker has it. */
-function noTerminal(program: string): UsageError {
-  return new UsageError(
-    `A program has no terminal in a sandbox, so ${program} cannot have one.`,
-    'For a prompt: airlock bash, airlock python, or airlock node; --template NAME chooses what it stands on.',
-  )
-}
+/** Of `-it`, as Docker has it: what can do without goes on. */
+const NO_TERMINAL =
+  'airlock: a program has no terminal in a sandbox, and goes on without. For a prompt: airlock bash, airlock python, or airlock node'
 
 /** Programs that end at once, without a word, where nothing is piped to them. */
 const READERS: ReadonlySet<string> = new Set(
-  ['awk', 'bc', 'cat', 'cut', 'dc', 'grep', 'head', 'jq', 'less', 'lua', 'more', 'perl', 'psql', 'ruby', 'sed'].concat([
-    'sort',
-    'sqlite3',
-    'tail',
-    'tee',
-    'tr',
-    'uniq',
-    'wc',
-    'xargs',
-    'fish',
-    'ksh',
-  ]),
+  'awk bc cat cut dc fish grep head jq ksh less lua more perl psql ruby sed sort sqlite3 tail tee tr uniq wc xargs'.split(
+    ' ',
+  ),
 )
 
 /** What to say of a program that ended well and without a word, on a terminal. */

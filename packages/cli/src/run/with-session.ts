@@ -4,6 +4,7 @@ import { waitingAirlock } from '../options/command-options.ts'
 import type { Context } from '../context.ts'
 import { Interrupts } from './interrupts.ts'
 import { openSession } from './open-session.ts'
+import { inThrowAway } from './throw-away.ts'
 import { withProgress } from '../text/progress.ts'
 import { toCreateOptions } from '../options/sandbox-options.ts'
 
@@ -33,7 +34,8 @@ export async function withSession(
   })
   try {
     interrupts.throwIfAsked()
-    return await work(session, interrupts)
+    const begin = async (): Promise<number> => work(session, interrupts)
+    return await (options.sandbox === undefined ? inThrowAway(begin) : begin())
   } finally {
     await withProgress(
       terminal,

@@ -8,7 +8,6 @@ import { runCode } from '../run/run-code.ts'
 import { quote } from '../text/quote.ts'
 import { UsageError } from '../usage.ts'
 import { withJson, type JsonOption } from '../verb.ts'
-import { inThrowAway } from '../run/throw-away.ts'
 import { withSession } from '../run/with-session.ts'
 
 type Options = CodeOptions & JsonOption & { readonly code?: string }
@@ -23,8 +22,7 @@ export function defineInterpreter(runtime: Runtime): (command: Command, context:
       .passThroughOptions()
       .addHelpText('after', HELP)
       .action(async (file: string | undefined, args: readonly string[], options: Options) => {
-        const work = async (): Promise<number> => interpret(context, { runtime, file, args, options })
-        context.exitCode = await (options.sandbox === undefined ? inThrowAway(work) : work())
+        context.exitCode = await interpret(context, { runtime, file, args, options })
       })
   }
 }

@@ -36,7 +36,7 @@ export function defineRun(command: Command, context: Context): void {
       if (words.length === 0)
         throw new UsageError('There is nothing to run.', 'For example: airlock run script.py, or: airlock run -- ls -l')
       const begin = options.shell === true ? run : start
-      context.exitCode = await inThrowAway(async () => begin(context, words, options))
+      context.exitCode = await begin(context, words, options)
     })
 }
 
@@ -77,8 +77,8 @@ async function run(context: Context, words: readonly string[], options: Options)
     for (const from of options.with ?? []) await copyIn(sandbox.files, { from, to: '/workspace/' }, tally)
     const line = toCommandLine(words, options)
     const attachment = { sandbox, line, options: toCommandOptions(options), interrupts }
-    if (options.json !== true) return exitCodeOf(await attach(terminal, attachment))
-    const result = await attachQuietly(attachment)
+    if (options.json !== true) return exitCodeOf(await inThrowAway(async () => attach(terminal, attachment)))
+    const result = await inThrowAway(async () => attachQuietly(attachment))
     await terminal.printJson(result)
     return exitCodeOf(result)
   } finally {
