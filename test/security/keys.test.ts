@@ -46,7 +46,7 @@ describe('the process that holds the keys of upstreams', requires('root', 'pytho
       '0000000000000000',
     ])
     expect(readFileSync(`/proc/${pid}/limits`, 'utf8')).toMatch(/^Max core file size +0 +0 /m)
-    // The kernel gives what is in there to root when a process may not be dumped.
+    // The kernel gives these files to root when a process may not be dumped.
     expect(statSync(`/proc/${pid}/environ`).uid).toBe(0)
   })
 
@@ -123,7 +123,7 @@ describe('the process that holds the keys of upstreams', requires('root', 'pytho
   })
 })
 
-/** What the process says of itself to that user. */
+/** Asks the process for its health as that user. */
 function healthAs(uid: number) {
   const as = ['--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups', '/usr/bin/python3', '-c', HEALTH]
   const said = execFileSync('setpriv', [...as, join(server.home, 'run/keys.sock')], { encoding: 'utf8', stdio: 'pipe' })

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 
-/** One thing that the upstream does with a connection, once it has a request whole. */
+/** A step of the upstream on a connection, once it has a request whole. */
 export type UpstreamStep =
   | { readonly send: string }
   /** Until the test says that word. */
   | { readonly wait: string }
   /** Again and again, until the connection ends. */
   | { readonly every: number; readonly again: string }
-  /** As much as is taken, in chunks; it is counted as it is taken. */
+  /** Bytes in chunks; counted as the other side takes them. */
   | { readonly flood: number }
   | { readonly end: 'close' | 'reset' }
 

@@ -7,7 +7,7 @@ export type { UpstreamStep } from './model-upstream-program.ts'
 
 const PROGRAM = fileURLToPath(new URL('model-upstream-program.ts', import.meta.url))
 
-/** A provider of models, as a process of its own. Ends with `using`. */
+/** A provider of models in a process of its own. Ends with `using`. */
 export class ModelUpstream implements AsyncDisposable {
   readonly #child: ChildProcess
   readonly port: number
@@ -28,7 +28,7 @@ export class ModelUpstream implements AsyncDisposable {
     this.port = port
   }
 
-  /** What it does with the next request that has no script yet. Without one it answers a small JSON. */
+  /** Sets the script of the next request that has none. Without a script the answer is a small JSON. */
   async next(...steps: readonly UpstreamStep[]): Promise<void> {
     const noted = hear(this.#child)
     this.#tell({ type: 'next', steps })

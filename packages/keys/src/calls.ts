@@ -11,7 +11,7 @@ interface CallsOptions {
   readonly upstreams: ReadonlyMap<string, Upstream>
 }
 
-/** Of all bodies that wait for an answer to begin. */
+/** Bound on all bodies together that wait for an answer to begin. */
 const MOST_BODY_BYTES = 8 * MODEL_BODY_BYTES
 
 /** Every header that a call may have. */
@@ -23,7 +23,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   CALL_HEADERS.reservation,
 ])
 
-/** Calls of models, each against a reservation. The doors are believed in nothing: what they could say wrong is compared. */
+/** Calls of models, each against a reservation. Everything that the doors say is compared with it. */
 export class Calls {
   readonly #options: CallsOptions
   #bodyBytes = 0
@@ -65,7 +65,8 @@ export class Calls {
     this.#bodyBytes += length
     try {
       const body = new OutgoingBody()
-      for await (const chunk of request as AsyncIterable<Buffer>) body.push(chunk)
+      // A refusal leaves the connection whole, so that it is heard.
+      for await (const chunk of chunksOf(request)) body.push(chunk)
       return await upstream.send(reservation, body.end(reservation, upstream.kind), signal)
     } finally {
       this.#bodyBytes -= length
@@ -79,6 +80,10 @@ interface Sending {
   readonly reservation: Reservation
   readonly upstream: Upstream
   readonly signal: AbortSignal
+}
+
+function chunksOf(request: IncomingMessage): AsyncIterable<Buffer> {
+  return request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
 }
 
 /** Fails closed: a header that we do not know, or a body whose length is not said once, is no call. */
@@ -95,7 +100,7 @@ function readHead({ headers, rawHeaders }: IncomingMessage): { readonly length: 
   return { length, text }
 }
 
-/** As fast as it is taken. */
+/** Passes an answer on as fast as the caller reads it. */
 async function relay(answer: Answer, response: ServerResponse, signal: AbortSignal): Promise<void> {
   try {
     response.writeHead(200, {
@@ -114,7 +119,7 @@ async function relay(answer: Answer, response: ServerResponse, signal: AbortSign
   }
 }
 
-/** How it ended. */
+/** Answers the value of the trailer. */
 async function relayBody(answer: Answer, response: ServerResponse, signal: AbortSignal): Promise<string> {
   try {
     for await (const piece of answer.body) if (!response.write(piece)) await once(response, 'drain', { signal })

@@ -12,8 +12,8 @@ import { Upstream } from './upstream/upstream.ts'
 const LIFE_CHARACTERS = 26
 
 /**
- * The only file that names adapters. Root is needed to tell our life and for our own socket: keys are read as who we become,
- * and nobody else's.
+ * The only file that names adapters. Root is needed for the life file and the socket alone: keys are read after it is given
+ * up.
  */
 export async function compose(config: KeysConfig, log: Log): Promise<{ stop(): Promise<void> }> {
   const { publicDir, socket, socketUid } = config

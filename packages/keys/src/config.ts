@@ -7,7 +7,7 @@ const ms = z.int().min(1)
 const upstream = z.strictObject({
   kind: upstreamKind,
   origin: z.url({ protocol: /^https?$/ }),
-  /** Of the base URL, without a slash at its end. */
+  /** Path of the base URL, without a slash at its end. */
   path: z.string().regex(/^(?:\/.*[^/])?$/),
   /** A copy for us alone, which the supervisor replaces when the key changes; null for an upstream without a key. */
   keyFile: absolute.nullable(),
@@ -20,14 +20,14 @@ const upstream = z.strictObject({
 })
 
 const keysConfig = z.strictObject({
-  /** Where the public half of what signs reservations is, and where our life is told. */
+  /** Holds the public key of reservations; our life is written there. */
   publicDir: absolute,
-  /** Where the doors ask. */
+  /** The socket for the doors. */
   socket: absolute,
-  /** Who may open that besides root. */
+  /** The uid that may open it beside root. */
   socketUid: z.int().nullable(),
   upstreams: z.record(upstreamName, upstream),
-  /** Who to become once our socket is there; null keeps who we are. */
+  /** The user to become once the socket is there; null keeps the present one. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),

@@ -154,6 +154,21 @@ describe('a call is refused, and nothing is sent', () => {
     expect(await refused({ model: 'gpt-5' }, { ...CHAT, model: 'gpt-5-pro' })).toContain('the model')
   })
 
+  it('with a body that is not JSON, and the refusal is heard before the body is over', async () => {
+    const outgoing = request({
+      socketPath: keys.socket,
+      agent: false,
+      method: 'POST',
+      path: '/call',
+      headers: { 'content-type': 'application/json', 'content-length': '3000000', 'airlock-reservation': keys.sign() },
+    })
+    outgoing.write(`{"model":"gpt-5","model":"gpt-5","input":"${'x'.repeat(1_000_000)}`)
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+    const { status, body } = await readCalled(response)
+    expect([status, JSON.parse(body)]).toMatchObject([400, { error: { message: 'The body names model twice.' } }])
+    outgoing.destroy()
+  })
+
   it('to an upstream whose key is not there', async () => {
     expect(await refused({ upstream: 'secretless' })).toBe(
       '503 key_unavailable: The key of upstream secretless is absent.',
@@ -440,7 +455,7 @@ describe('connections upstream', () => {
       },
       { signal: deadline(100_000), everyMs: 10 },
     )
-    // What sockets of the kernel hold, and a few buffers of ours.
+    // Sockets of the kernel hold some megabytes; our buffers hold little.
     expect(stopped).toBeLessThan(32 * 1024 * 1024)
     let read = 0
     for await (const chunk of response) read += (chunk as Buffer).length

@@ -191,7 +191,7 @@ describe('an upstream by https', requires('root', 'openssl'), () => {
   })
 })
 
-/** Which of these a user can open. */
+/** The paths that a user can open. */
 function readableBy(uid: number, paths: readonly string[]): readonly string[] {
   const as = ['--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups', '/usr/bin/python3', '-c', OPEN, ...paths]
   return execFileSync('setpriv', as, { encoding: 'utf8' }).split('\n').filter(Boolean)

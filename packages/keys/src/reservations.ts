@@ -9,20 +9,20 @@ const MOST_REMEMBERED = 200_000
 
 interface DeskOptions {
   readonly publicDir: string
-  /** Which life of this process it is. */
+  /** The life of this process. */
   readonly life: string
   readonly clock: Clock
 }
 
 /**
- * Takes each reservation once. What was taken is remembered until it expires, and a reservation names the life of the
- * process that may take it: a restart forgets what was taken, and makes all of it worthless.
+ * Takes each reservation once. Call ids are remembered until they expire. A reservation names the life of the process that
+ * may take it, so a restart may forget: it makes all earlier reservations worthless.
  */
 export class ReservationDesk {
   readonly #options: DeskOptions
   readonly #key: WatchedFile<KeyObject>
   readonly #node: WatchedFile<string>
-  /** Call id → when it expires, in the order in which they were taken. */
+  /** Call id → expiry, in the order of taking. */
   readonly #taken = new Map<string, number>()
 
   constructor(options: DeskOptions) {
@@ -47,7 +47,7 @@ export class ReservationDesk {
     return reservation
   }
 
-  /** Oldest first: one that is good stops it, and what stands behind that waits for the next call. */
+  /** Stops at the first that is still good; expired ones behind it wait for a later call. */
   #forgetExpired(now: number): void {
     for (const [callId, expiresAt] of this.#taken) {
       if (expiresAt > now) return

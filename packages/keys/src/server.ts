@@ -13,9 +13,9 @@ interface ListenOptions {
   readonly log: Log
 }
 
-/** The doors alone come: one connection for each call, and some that are idle. */
+/** One connection of the doors for each call, and some that are idle. */
 const MAX_CONNECTIONS = 8192
-/** How long a request may take to arrive: it was read whole before it is sent to us. */
+/** Bound on the arrival of a request: the doors have all of it before they send it. */
 const REQUEST_MS = 60_000
 
 /** Serves the doors on a socket that nobody else can open: the table of `contract/keys-api.ts`. */

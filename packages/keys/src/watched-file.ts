@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 
-/** What a small file holds, parsed once for each version of it. Each use asks the file system which version it is. */
+/** The content of a small file, parsed once for each version. Each use asks the file system for the version. */
 export class WatchedFile<T> {
   readonly #path: string
   readonly #parse: (content: Buffer) => T

@@ -55,7 +55,7 @@ function layout({ stateDir, runtimeDir }: Settings): readonly Directory[] {
     { path: join(runtimeDir, 'sandboxes'), mode: 0o711, uid: 0 },
     // Only its own process comes by here to a door; a sandbox sees the directory of its own, mounted.
     { path: join(runtimeDir, 'doors'), mode: 0o710, uid: 0, gid: DOORS_UID },
-    // Its process reads the copies of keys, and makes, replaces and lists none.
+    // `keys` reads the copies by name, and cannot make, replace or list any.
     { path: join(runtimeDir, 'keys'), mode: 0o710, uid: 0, gid: KEYS_UID },
     { path: join(runtimeDir, 'spill'), mode: 0o711, uid: 0 },
     { path: join(runtimeDir, 'spill', 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },

@@ -19,14 +19,14 @@ import { KEYS_UID } from './directories.ts'
 const LOOK_MS = 1_000
 const MOST_BYTES = 4096
 
-/** One upstream's key: where the operator keeps it, and the copy that `keys` reads. */
+/** The operator's file with the key of an upstream, and the copy that `keys` reads. */
 interface Pair {
   readonly upstream: string
   readonly file: string
   readonly copy: string
 }
 
-/** Where the copy of an upstream's key is. Only root writes in that directory, and only `keys` reads there. */
+/** Path of the copy of an upstream's key. Only root writes in that directory, and only `keys` reads there. */
 export function keyCopyPath(runtimeDir: string, upstream: string): string {
   return join(runtimeDir, 'keys', `${upstream}.key`)
 }
@@ -39,7 +39,7 @@ export class KeyCopies {
   readonly #dir: string
   readonly #pairs: readonly Pair[]
   readonly #warn: (text: string) => void
-  /** By upstream: which version of its file was seen last. */
+  /** Latest seen version of each file, by upstream. */
   readonly #seen = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
 
@@ -95,7 +95,7 @@ export class KeyCopies {
     }
   }
 
-  /** Those of an earlier server too. */
+  /** Removes copies of an earlier server too. */
   #removeAll(): void {
     for (const name of readdirSync(this.#dir)) rmSync(join(this.#dir, name), { force: true })
   }
@@ -103,7 +103,7 @@ export class KeyCopies {
 
 const ABSENT = 'absent'
 
-/** Never throws: what keeps us from looking is told by who opens the file. */
+/** Never throws: opening the file tells why it cannot be looked at. */
 function versionOf(file: string): string {
   try {
     const found = statSync(file, { bigint: true, throwIfNoEntry: false })
@@ -113,7 +113,7 @@ function versionOf(file: string): string {
   }
 }
 
-/** What was checked is what is copied: both go by one descriptor. */
+/** Checks and copies by one descriptor: the file that was checked is the file that is copied. */
 function copyKey({ upstream, file, copy }: Pair): void {
   const fd = openKey(upstream, file)
   const fresh = `${copy}.new`
@@ -131,7 +131,7 @@ function copyKey({ upstream, file, copy }: Pair): void {
 
 function openKey(upstream: string, file: string): number {
   try {
-    // A pipe at that path must not hold the server up.
+    // A pipe at that path would hold the server up.
     return openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (cause) {
     throw unusable(
@@ -142,7 +142,7 @@ function openKey(upstream: string, file: string): number {
   }
 }
 
-/** Fails closed: who else may read or replace the file has the key. */
+/** Fails closed: anybody else who may read or replace the file has the key. */
 function throwOnOpen(fd: number, { upstream, file }: Omit<Pair, 'copy'>): void {
   const found = fstatSync(fd)
   if (!found.isFile()) throw unusable(upstream, `${file} is not a file`, 'Name the file that holds the key.')

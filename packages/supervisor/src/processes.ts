@@ -17,7 +17,7 @@ export interface ProcessSpec {
   readonly settings: Readonly<Record<string, unknown>> & { readonly failpoint: string | null }
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number
-  /** `none`: it holds what must not be in a core. As the host has it when absent. */
+  /** `none` for a process with secrets in its memory. The limit of the host when absent. */
   readonly core?: 'none'
 }
 
@@ -56,7 +56,7 @@ export function processTable(settings: Settings): Stages {
   ]
 }
 
-/** Not there where no upstream is configured: nobody would ask it. */
+/** Empty without a configured upstream. */
 function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
   if (Object.keys(settings.config.llm.upstream).length === 0) return []
   return [

@@ -21,7 +21,7 @@ const MAX_LINES = 8
 /** A server does each thing seldom and for long: what it runs is compiled at once, which is less work until it is warm. */
 const V8_FLAGS = ['--always-sparkplug', '--no-lazy-feedback-allocation']
 
-/** Becomes Node, under a limit that Node cannot set itself. */
+/** A shell that sets the limit, which Node cannot do, and becomes Node. */
 const WITHOUT_CORE = { execPath: '/bin/sh', execArgv: ['-c', 'ulimit -c 0 && exec "$0" "$@"', process.execPath] }
 
 /** One life of one process: from its fork to its exit. */

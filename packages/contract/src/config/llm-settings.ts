@@ -13,18 +13,15 @@ const setting = <T extends z.ZodType>(schema: T, about: string) => ({ schema, ab
 const tokens = z.int().min(1).max(100_000_000)
 const MAX_MODELS = 500
 
-/** Names of ours. */
+/** Prefix of models that are not an upstream's. */
 const RESERVED = 'airlock/'
 const servedName = modelName.refine((name) => !name.startsWith(RESERVED), `must not begin with ${RESERVED}`)
 
 /** A model of an upstream: `[llm.upstream.NAME.models."SERVED NAME"]`. */
 export const MODEL_SETTINGS = {
-  upstream_name: setting(
-    modelName.optional(),
-    'What the upstream calls it. By default the name that it is served under.',
-  ),
-  context_window: setting(tokens, 'Tokens that it reads at most.'),
-  max_output: setting(z.int().min(0).max(100_000_000), 'Tokens that it writes at most; 0 for embeddings.'),
+  upstream_name: setting(modelName.optional(), 'Name of the model at the upstream; the served name by default.'),
+  context_window: setting(tokens, 'Tokens of a request and its answer, at most.'),
+  max_output: setting(z.int().min(0).max(100_000_000), 'Tokens of an answer, at most; 0 for embeddings.'),
   price: setting(
     modelPrice,
     '`{ input, output, cache_read, cache_write }`, each in dollars for a million tokens, as numbers or texts with at most six decimals; or `"free"`. A model without a price is refused.',
@@ -35,31 +32,31 @@ export const MODEL_SETTINGS = {
 export const UPSTREAM_SETTINGS = {
   kind: setting(
     upstreamKind,
-    'What it speaks: `openai`, `anthropic`, `litellm` (both, for many providers) or `compatible` (as OpenAI).',
+    '`openai`, `anthropic`, `litellm` (both APIs, for many providers) or `compatible` (the API of OpenAI).',
   ),
   base_url: setting(
     z.string().transform(parseBaseUrl),
-    'As the SDK of its kind takes it. `https`; or `http`, which is dialled at loopback and private addresses only.',
+    'Base URL as the SDK of that kind takes it: `https`, or `http` at loopback and private addresses only.',
   ),
   key_file: setting(
     z
       .string()
       .regex(/^\/[^\0]+$/, 'must be the absolute path of a file')
       .optional(),
-    'Absolute path of the file that holds its key on one line, with mode 0600, of root. Only `compatible` can do without. A file that changes is read again.',
+    'Absolute path of a file of root with mode 0600 that holds the key on one line, 16 characters at least. Only `compatible` can do without. A file that changes is read again.',
   ),
   models: setting(
     z
       .record(servedName, z.strictObject(schemas(MODEL_SETTINGS)))
       .refine((models) => Object.keys(models).length > 0, 'must list at least one model')
       .refine((models) => Object.keys(models).length <= MAX_MODELS, `must list at most ${MAX_MODELS} models`),
-    'Its models by the names that they are served under. Names are of one upstream only.',
+    'Models by served name. A name belongs to one upstream.',
   ),
-  aliases: setting(z.record(servedName, servedName).default({}), 'Other names of these models.'),
-  connect_timeout_s: setting(z.number().min(1).max(60).default(10), 'How long a connection may take, in seconds.'),
+  aliases: setting(z.record(servedName, servedName).default({}), 'Other served names: `alias = "served name"`.'),
+  connect_timeout_s: setting(z.number().min(1).max(60).default(10), 'Bound on connecting, in seconds.'),
   first_byte_timeout_s: setting(
     z.number().min(1).max(3600).default(600),
-    'How long an answer may take to begin, in seconds.',
+    'Bound on the time until an answer begins, in seconds.',
   ),
   read_timeout_s: setting(
     z
@@ -67,7 +64,7 @@ export const UPSTREAM_SETTINGS = {
       .min(1)
       .max(24 * 3600)
       .default(3600),
-    'How long an answer that has begun may be silent, in seconds.',
+    'Bound on silence within an answer, in seconds.',
   ),
   max_concurrent: setting(z.int().min(1).max(4096).default(64), 'Calls at once; more is upstream_busy.'),
 } as const satisfies Record<string, Setting>
@@ -112,18 +109,18 @@ export type LlmSettings = z.output<typeof llm>
 /** The schema of `[llm]`, which is in `airlock.toml` alone: tables have no variables. */
 export const llmSettings = llm.default({ upstream: {} })
 
-/** A name that somebody would give to a key. */
+/** Names that people give to keys. */
 const KEY_NAME = /^(?:\w*[_-])?(?:key|token|secret|password|passwd|credentials?|authorization|bearer)$/i
 
 /**
- * Refuses a key in the file, before any other error could be about it: a file of settings is copied around. The value is
+ * Refuses a key in `airlock.toml`, for that file is copied around. Comes before any other error could quote it; the value is
  * never repeated.
  */
 export function throwOnKeys(file: unknown, path: readonly string[] = ['llm']): void {
   if (typeof file !== 'object' || file === null) return
   for (const [name, value] of Object.entries(file)) {
     const at = [...path, name]
-    // Names of models, whatever they are.
+    // Aliases are names of models.
     if (at.length === 4 && name === 'aliases') continue
     if (KEY_NAME.test(name) && typeof value === 'string')
       throw new AirlockError('config_invalid', `${at.join('.')}: a key must not be in airlock.toml.`, {
@@ -142,7 +139,7 @@ interface BaseUrl {
 function parseBaseUrl(text: string, context: z.RefinementCtx): BaseUrl {
   const url = URL.parse(text)
   const fault = url === null ? 'must be a URL' : faultOf(url)
-  // The text is not repeated: a password may be in it.
+  // The text is not repeated: it may hold a password.
   if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
   return { origin: url?.origin ?? '', path: (url?.pathname ?? '').replace(/\/+$/u, '') }
 }
@@ -156,7 +153,7 @@ function faultOf(url: URL): string | undefined {
     : undefined
 }
 
-/** A name is none: it is looked up when it is dialled, and refused then. */
+/** False for a name: its addresses are checked when it is dialled. */
 function isPublicAddress(hostname: string): boolean {
   const address = /^\[(.*)\]$/.exec(hostname)?.[1]
   const isAddress = address !== undefined || /^[\d.]+$/.test(hostname)

@@ -9,8 +9,8 @@ const PRIVATE = [
 ]
 
 /**
- * Whether an address cannot be on the public internet. Fails closed: link-local and shared addresses, IPv4 written as
- * IPv6, and whatever is not an address are not private.
+ * True for an address that cannot be on the public internet. Fails closed: link-local and shared addresses, IPv4 written
+ * as IPv6, and text that is not an address are not private.
  */
 export function isPrivateAddress(address: string): boolean {
   return PRIVATE.some((range) => range.test(address))

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { upstreamKind, upstreamName } from './model-routes.ts'
 
 /**
- * What the doors say to the process `keys`: HTTP over a unix socket that only they can open.
+ * The API of the process `keys` for the doors: HTTP over a unix socket that only the doors can open.
  *
  * | call | body → answer |
  * |---|---|
@@ -30,9 +30,9 @@ export const upstreamHealth = z.strictObject({
   kind: upstreamKind,
   /** `none` where the upstream needs no key. */
   key: z.enum(['present', 'absent', 'malformed', 'none']),
-  /** Of its latest answer. */
+  /** Status of the latest answer. */
   lastStatus: z.int().nullable(),
-  /** Why its latest call had no answer; null when it had one. */
+  /** Error code of the latest call; null when that call had an answer. */
   lastError: z.string().nullable(),
   breaker: z.enum(['closed', 'open', 'half-open']),
   calls: z.int(),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What an upstream speaks. `litellm` and `compatible` speak for many providers. */
+/** The API of an upstream. `litellm` and `compatible` stand for many providers. */
 export const upstreamKind = z.enum(['openai', 'anthropic', 'litellm', 'compatible'])
 export type UpstreamKind = z.infer<typeof upstreamKind>
 
@@ -17,7 +17,7 @@ export const MODEL_BODY_BYTES = 32 * 1024 * 1024
 interface ModelRoute {
   /** Behind the version of the API. */
   readonly path: string
-  /** Whose API it is: it decides headers, and where the version stands in a base URL. */
+  /** Decides the headers, and where the version stands in a base URL. */
   readonly shape: 'openai' | 'anthropic'
   /** Fields that bound the output of one answer. One of them must be there, and each that is there is compared. */
   readonly outputFields: readonly string[]
@@ -28,10 +28,10 @@ interface ModelRoute {
 }
 
 /**
- * Every route that an upstream is asked by. Absent from `fields`: whatever names who pays (`user`, `metadata`,
- * `safety_identifier`), which is written from the reservation; whatever changes the price (`service_tier`); whatever is kept
- * at the provider under the account that all tenants share (`store`, `previous_response_id`, `conversation`, `prompt`,
- * `background`); and whatever LiteLLM reads as a command (`api_base`, `fallbacks`, `mock_response`).
+ * Every route of upstreams. `fields` leaves out: names of the payer (`user`, `metadata`, `safety_identifier`), which are
+ * written from the reservation; fields that change the price (`service_tier`); fields that keep state at the provider, under
+ * the account that all tenants share (`store`, `previous_response_id`, `conversation`, `prompt`, `background`); and fields
+ * that LiteLLM reads as commands (`api_base`, `fallbacks`, `mock_response`).
  */
 export const MODEL_ROUTES = {
   chat: {
@@ -79,7 +79,7 @@ export const modelRoute = z.enum(['chat', 'responses', 'embeddings', 'messages',
 const OPENAI = ['chat', 'responses', 'embeddings'] as const satisfies readonly ModelRouteName[]
 const ANTHROPIC = ['messages', 'count_tokens'] as const satisfies readonly ModelRouteName[]
 
-/** Which routes each kind of upstream has. */
+/** Routes of each kind of upstream. */
 export const ROUTES_OF_KIND: Readonly<Record<UpstreamKind, readonly ModelRouteName[]>> = {
   openai: OPENAI,
   compatible: OPENAI,

@@ -4,13 +4,13 @@ import { AirlockError } from '../errors.ts'
 import { agentId, id, sandboxId } from '../nouns/scalars.ts'
 import { modelName, modelRoute, upstreamName } from './model-routes.ts'
 
-/** How long a reservation is good, from its signature to the request upstream. */
+/** Life of a reservation, from its signature to the request upstream. */
 export const RESERVATION_LIFE_MS = 60_000
 
-/** Goes into a header of an upstream as it is. */
+/** Text that goes into a header as it is. */
 const headerText = z.string().regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters')
 
-/** Who a call belongs to, as LiteLLM and Langfuse name it. */
+/** Run, user and trace of a call, in the names of LiteLLM and Langfuse. */
 const callIdentity = z.strictObject({
   run_id: headerText,
   attempt: z.int().min(0),
@@ -23,28 +23,28 @@ const callIdentity = z.strictObject({
 export type CallIdentity = z.infer<typeof callIdentity>
 
 /**
- * One call of a model, as the control plane decided on it and set money aside for it. The process `keys` sends a request
- * upstream against this and nothing else: once, and only what it says.
+ * The control plane's decision on one call of a model, with the money that it set aside. The process `keys` sends a request
+ * upstream against a reservation and nothing else, once, and no more than it says.
  */
 export const reservation = z.strictObject({
   callId: z.string().regex(/^cal_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a call id'),
   /** The only node that may use it. */
   node: z.string().min(1).max(128),
-  /** The only life of that node's `keys` that may use it: what an earlier life remembers of used calls is gone. */
+  /** The only life of that node's `keys` that may use it: a restart forgets which calls were used. */
   life: z.string().regex(/^[0-9a-z]{26}$/),
   tenant: id,
   agent: agentId,
   /** Null for a caller outside of sandboxes. */
   sandbox: sandboxId.nullable(),
-  /** Who is billed. */
+  /** The account that is billed. */
   account: headerText,
   upstream: upstreamName,
   route: modelRoute,
-  /** By the upstream's name for it. */
+  /** The upstream's name of the model. */
   model: modelName,
   /** Micro-dollars that were set aside. */
   ceiling: z.int().min(0),
-  /** Of all answers to the request together. */
+  /** Sum over all answers to the request. */
   maxOutputTokens: z.int().min(0),
   identity: callIdentity,
   /** Epoch milliseconds: the request must be sent before. */

@@ -2,9 +2,9 @@ import { AirlockError, modelRouteOf, type Reservation, type UpstreamKind } from 
 import { type Member, TopLevel } from './top-level.ts'
 
 /**
- * The body of one request, read as it arrives and compared with its reservation. Precondition: `push` got all of it. What
- * comes out is what came in, byte by byte, with our members in front: a member that came in twice, or has a name that is
- * not in the list of the route, was refused, so no reader upstream can see another value than we did.
+ * The body of one request, read as it arrives and compared with its reservation. It goes out byte by byte as it came in, with
+ * our members in front. A name that is there twice, or is not in the list of the route, was refused: no reader upstream
+ * can see another value than we did.
  */
 export class OutgoingBody {
   readonly #top = new TopLevel()
@@ -21,7 +21,7 @@ export class OutgoingBody {
     const ours = JSON.stringify(membersOf(reservation, kind)).slice(1, -1)
     const [first, ...rest] = this.#chunks
     if (first === undefined || ours === '') return Buffer.concat(this.#chunks)
-    // There is a member in it already: its model.
+    // A comma, for the model is a member of it.
     return Buffer.concat([Buffer.from(`{${ours},`), first.subarray(1), ...rest])
   }
 }
@@ -50,7 +50,7 @@ function countOf(member: Member | undefined): number | undefined {
   return Number(value)
 }
 
-/** What we write ourselves: who pays, and that nothing is kept under the account that all tenants share. */
+/** Members of ours: the payer, and that nothing is kept under the account that all tenants share. */
 function membersOf({ route, account }: Reservation, kind: UpstreamKind): Readonly<Record<string, unknown>> {
   const payer = kind === 'litellm' && route !== 'count_tokens' ? payerOf(route, account) : {}
   return route === 'responses' ? { store: false, ...payer } : payer

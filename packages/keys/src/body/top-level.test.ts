@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Member, TopLevel } from './top-level.ts'
 
-/** What is read of a text that arrives in pieces of that size. */
+/** Reads a text that arrives in pieces of that size. */
 function read(text: string | Buffer, size = 7): ReadonlyMap<string, Member> {
   const bytes = Buffer.from(text)
   const top = new TopLevel()

@@ -18,7 +18,7 @@ const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const SPACE = 0x20
 
-/** What may come next. Those of a number follow its grammar in RFC 8259. */
+/** Position in the grammar of RFC 8259. */
 type State =
   | 'start'
   | 'value'
@@ -42,18 +42,18 @@ type State =
   | 'done'
 
 /**
- * Reads a JSON object as it arrives: whether all of it is JSON by the letter of RFC 8259, and its members at the top. Time is
- * linear, and what it keeps does not grow with the body, so a hostile body holds nobody up. Strict, because a reader
- * upstream that is not may find other members in what is almost JSON.
+ * Reads the top members of a JSON object as it arrives, and refuses anything that RFC 8259 refuses. Time is linear and
+ * memory does not grow with the body, so a hostile body holds nobody up. Strict, because a lenient reader upstream may find
+ * other members in text that is almost JSON.
  */
 export class TopLevel {
   readonly #members = new Map<string, Member>()
-  /** Of what is open: true for an object, false for an array. */
+  /** Open containers: true for an object, false for an array. */
   readonly #open: boolean[] = []
   #state: State = 'start'
-  /** Hexadecimal digits that are due. */
+  /** Hexadecimal digits still due in an escape. */
   #digits = 0
-  /** What is left of `true`, `false` or `null`. */
+  /** The rest of `true`, `false` or `null`. */
   #literal = ''
   #isName = false
   #name = ''
@@ -74,7 +74,7 @@ export class TopLevel {
     return this.#members
   }
 
-  /** The inside of a text, which is most of a body. Answers where it stops being plain. */
+  /** Skips the plain part of a string, which is most of a body. Answers where that part ends. */
   #passText(chunk: Uint8Array, from: number): number {
     let at = from
     for (; at < chunk.length; at += 1) {
@@ -91,7 +91,7 @@ export class TopLevel {
     if (this.#state === 'literal') return this.#takeLiteral(byte)
     if (this.#takeInNumber(byte)) return
     if (this.#state === 'start') {
-      // Nothing before it: members are put in right behind this byte.
+      // No space before it: members of ours are inserted right behind this byte.
       if (byte !== OPEN_OBJECT) throw notJson()
       this.#enter(true)
     } else if (!isSpace(byte)) this.#takeToken(byte)
@@ -231,9 +231,9 @@ export class TopLevel {
   }
 }
 
-/** What follows the first letter. */
+/** The rest of a literal, by its first letter. */
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'rue', 0x66: 'alse', 0x6e: 'ull' }
-/** What may follow a backslash, beside `u`. */
+/** Letters that may follow a backslash, beside `u`. */
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrt'))
 
 type ByteClass = 'zero' | 'digit' | 'point' | 'e' | 'sign'

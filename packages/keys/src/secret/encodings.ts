@@ -1,6 +1,6 @@
 /**
- * How a text looks when somebody sends it back: as it is, and in the encodings that programs use without being told. What
- * was changed in another way, such as reversed or encrypted, is not found.
+ * A text as it is, and in the encodings that programs use without being told. Other transformations, such as reversing or
+ * encrypting, are not covered.
  */
 export function encodingsOf(text: string): readonly Buffer[] {
   const bytes = Buffer.from(text, 'latin1')
@@ -25,7 +25,7 @@ export function encodingsOf(text: string): readonly Buffer[] {
 }
 
 /**
- * Base64 of a text inside of a longer one depends on where it begins. Of each of the three ways this is the part that no
+ * Base64 of a text inside a longer one depends on its offset. For each of the three offsets this is the part that no
  * neighbour changes, in both alphabets.
  */
 function base64Of(bytes: Buffer): readonly string[] {

@@ -1,7 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { encodingsOf } from './encodings.ts'
 
-/** Long enough that no ordinary answer has it in it by chance. */
+/** No ordinary answer holds a text of this length by chance. */
 const LEAST = 16
 const MOST = 2048
 
@@ -15,7 +15,7 @@ export function parseKey(file: Buffer): Key {
 /** The key of one upstream. Nothing prints it: it has no field that is enumerable. */
 export class Key {
   readonly #text: string
-  /** How it would look in an answer. */
+  /** The key as an answer could hold it. */
   readonly #encodings: readonly Buffer[]
 
   constructor(text: string) {

@@ -6,7 +6,7 @@ import { Scrubber } from './scrubber.ts'
 const KEY = 'sk-proj/9a+Zx=0123456789&~é'.replace('é', '!')
 const encodings = encodingsOf(KEY)
 
-/** What goes out of pieces that come in; undefined when they were cut. */
+/** Everything that goes out; undefined when the answer was cut. */
 function scrub(pieces: readonly (Buffer | string)[]): string | undefined {
   const scrubber = new Scrubber(encodings)
   let out = ''
@@ -21,7 +21,7 @@ function scrub(pieces: readonly (Buffer | string)[]): string | undefined {
 const hexEscapes = (text: string, write: (hex: string) => string) =>
   [...Buffer.from(text)].map((byte) => write(byte.toString(16))).join('')
 
-/** How programs send a text back. */
+/** The key as programs send it back. */
 const SENT = {
   'as it is': KEY,
   'in JSON': JSON.stringify({ error: `bad key ${KEY}` }),

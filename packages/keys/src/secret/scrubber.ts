@@ -1,8 +1,8 @@
 import { AirlockError } from '@airlock/contract'
 
 /**
- * Passes an answer on as it comes, and never a byte of the key. What may be the beginning of one is held back until the
- * next piece tells; everything else goes out at once.
+ * Passes an answer on as it comes, without a byte of the key. A possible beginning of the key is held back until the next
+ * piece; everything else goes out at once.
  */
 export class Scrubber {
   readonly #encodings: readonly Buffer[]
@@ -12,7 +12,7 @@ export class Scrubber {
     this.#encodings = encodings
   }
 
-  /** What may go out now. Throws `upstream_leaked_key` when the key is in it. */
+  /** Answers the bytes that may go out now. Throws `upstream_leaked_key` when the key is among them. */
   push(chunk: Buffer): Buffer {
     const all = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
     if (this.#encodings.some((one) => all.includes(one))) throw new AirlockError('upstream_leaked_key')
@@ -22,12 +22,12 @@ export class Scrubber {
     return all.subarray(0, from)
   }
 
-  /** What was held back and is not the key, for there is no more of it. */
+  /** Answers the bytes that were held back: the answer is over, so they are not the key. */
   end(): Buffer {
     return this.#held
   }
 
-  /** Where the first text begins that runs into the end and may go on as a key. */
+  /** Position of the first byte from which the rest may be the beginning of a key. */
   #firstBeginning(all: Buffer): number {
     return Math.min(all.length, ...this.#encodings.map((one) => beginningOf(one, all)))
   }

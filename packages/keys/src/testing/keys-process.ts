@@ -15,12 +15,12 @@ const MAIN = new URL('../../../../dist/keys/main.js', import.meta.url).pathname
 
 type UpstreamConfig = KeysConfig['upstreams'][string]
 
-/** What came back of a call. */
+/** The answer to a call. */
 export interface Called {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: string
-  /** How the answer ended, by its trailer; undefined when it broke off. */
+  /** The trailer; undefined when the answer broke off. */
   readonly end: string | undefined
 }
 
@@ -55,7 +55,7 @@ export class KeysProcess implements AsyncDisposable {
     return join(this.home, 'keys', `${upstream}.key`)
   }
 
-  /** As the supervisor does it. */
+  /** Replaces the copy of a key as the supervisor does. */
   writeKey(upstream: string, key: string): void {
     const fresh = `${this.keyFile(upstream)}.new`
     writeFileSync(fresh, key, { mode: 0o400 })
@@ -156,7 +156,7 @@ export async function readCalled(response: IncomingMessage): Promise<Called> {
     for await (const chunk of response.setEncoding('latin1')) body += String(chunk)
     end = response.trailers[CALL_HEADERS.end]
   } catch {
-    // It broke off: what came before counts.
+    // The answer broke off: the bytes before that count.
   }
   return { status: response.statusCode ?? 0, headers: response.headers, body, end }
 }

@@ -8,16 +8,16 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
   /** Throws an `AirlockError` when it breaks off, stalls or holds the key. */
   readonly body: AsyncIterable<Buffer>
-  /** Ends it; its connection is used again only if all of it was read. */
+  /** Ends the answer; its connection is used again only if all of it was read. */
   close(): void
 }
 
-/** Of an answer that is an error: enough for its code and a sentence. */
+/** Bound on the body of an error: enough for its code and a sentence. */
 const MAX_FAILURE_BYTES = 64 * 1024
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** Throws `upstream_broken` on what is no answer to a call: a redirect, a compressed body, or one without an end. */
+/** Throws `upstream_broken` on a redirect, a compressed body, or one without a stated end. */
 export function checkHead(status: number, headers: Headers): void {
   if (status >= 300 && status < 400)
     throw broken(`The provider answered with a redirect (${status}), and none is followed: correct base_url.`)
@@ -40,7 +40,7 @@ export async function* readWhole(body: Readable, scrubber: Scrubber): AsyncGener
   if (rest.length > 0) yield rest
 }
 
-/** What is longer is cut: nobody reads it. */
+/** Cuts the body of an error at its bound. */
 export async function* readFailure(body: Readable, scrubber: Scrubber): AsyncGenerator<Buffer> {
   let left = MAX_FAILURE_BYTES
   for await (const piece of readWhole(body, scrubber)) {

@@ -25,7 +25,7 @@ export class Breaker {
     return this.#now() < this.#openUntil ? 'open' : 'half-open'
   }
 
-  /** Throws while nothing may be sent. Whoever passes calls `succeeded`, `failed` or `abandoned`, once. */
+  /** Throws while nothing may be sent. A caller that passes calls `succeeded`, `failed` or `abandoned`, once. */
   enter(): void {
     const { state } = this
     if (state === 'closed') return
@@ -39,7 +39,7 @@ export class Breaker {
     this.#isTrying = false
   }
 
-  /** Whether it opened with this. */
+  /** Answers whether this failure opened the breaker. */
   failed(): boolean {
     this.#failures += 1
     this.#isTrying = false
@@ -47,7 +47,7 @@ export class Breaker {
     return this.#failures === FAILURES
   }
 
-  /** The call ended before the upstream did anything: that says nothing of it. */
+  /** The caller left before the upstream did anything. */
   abandoned(): void {
     this.#isTrying = false
   }

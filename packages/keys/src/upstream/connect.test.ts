@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { expect, it } from 'vitest'
 import { privateLookup } from './connect.ts'
 
-/** What a connection without TLS is given for a name that has these addresses. */
+/** Looks up a name that has these addresses, for a connection without TLS. */
 async function addressOf(addresses: readonly string[], all: boolean): Promise<unknown> {
   const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
   const lookup = privateLookup((_name, _options, callback) => callback(null, found))

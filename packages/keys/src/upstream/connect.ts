@@ -3,9 +3,9 @@ import type { LookupFunction } from 'node:net'
 import { isPrivateAddress } from '@airlock/contract'
 import { buildConnector } from 'undici'
 
-/** There was no connection, so the upstream has seen nothing of the call. */
+/** No connection was made: the upstream has seen nothing of the call. */
 export class NotConnected extends Error {
-  /** As undici and Node name it: `ECONNREFUSED`, `UND_ERR_CONNECT_TIMEOUT`, … */
+  /** Code of undici or Node: `ECONNREFUSED`, `UND_ERR_CONNECT_TIMEOUT`, … */
   readonly reason: string
 
   constructor(cause: unknown) {
@@ -15,7 +15,7 @@ export class NotConnected extends Error {
   }
 }
 
-/** How connections to one origin are made: HTTP/1.1 alone, and without TLS to nothing but private addresses. */
+/** Makes connections to one origin: HTTP/1.1 alone, and without TLS to private addresses alone. */
 export function connectorFor(origin: string, timeoutMs: number): buildConnector.connector {
   const plain = origin.startsWith('http:') ? { lookup: privateLookup(lookup) } : {}
   const connect = buildConnector({ allowH2: false, timeout: timeoutMs, maxCachedSessions: 0, ...plain })
@@ -23,7 +23,7 @@ export function connectorFor(origin: string, timeoutMs: number): buildConnector.
     connect(options, (...[error, socket]) => (error ? callback(new NotConnected(error), null) : callback(null, socket)))
 }
 
-/** Fails closed: one address that is not private refuses all, for which of them is dialled is not ours to say. */
+/** Fails closed: one address that is not private refuses all, for any of them may be dialled. */
 export function privateLookup(resolve: Resolve): LookupFunction {
   return (hostname, options, callback) =>
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
@@ -36,14 +36,14 @@ export function privateLookup(resolve: Resolve): LookupFunction {
     })
 }
 
-/** As `lookup` of Node answers when it is asked for all addresses. */
+/** `lookup` of Node, asked for all addresses. */
 type Resolve = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** What an error is, without its text: that may quote the other side. */
+/** The code of an error. Its text is left out: it may quote the other side. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
 }

@@ -4,16 +4,16 @@ import type { Key } from '../secret/key.ts'
 const ANTHROPIC_VERSION = '2023-06-01'
 const USER_AGENT = 'airlock'
 
-/** Kinds whose base URL does not have the version of the API in it: so their SDKs take it. */
+/** Kinds with a base URL without the version of the API, as their SDKs take it. */
 const UNVERSIONED: ReadonlySet<UpstreamKind> = new Set(['anthropic', 'litellm'])
 
 export interface Target {
   readonly kind: UpstreamKind
-  /** Of the base URL. */
+  /** Path of the base URL. */
   readonly path: string
 }
 
-/** The path of a route, made of what is configured alone. */
+/** The path of a route, made from the configuration alone. */
 export function pathOf({ kind, path }: Target, route: Reservation['route']): string {
   const base = UNVERSIONED.has(kind) ? `${path.replace(/\/v1$/u, '')}/v1` : path
   return base + modelRouteOf(route).path
@@ -25,7 +25,7 @@ export function requestHeaders(kind: UpstreamKind, key: Key | undefined, reserva
   return {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
-    // An answer that is compressed could hold the key unseen.
+    // A compressed answer could hold the key unseen.
     'accept-encoding': 'identity',
     'user-agent': USER_AGENT,
     ...(isAnthropic ? { 'anthropic-version': ANTHROPIC_VERSION } : {}),
@@ -38,7 +38,7 @@ function authorization(kind: UpstreamKind, key: Key): Readonly<Record<string, st
   return kind === 'anthropic' ? { 'x-api-key': key.reveal() } : { authorization: `Bearer ${key.reveal()}` }
 }
 
-/** LiteLLM's own. The call id is ours, and by it alone a charge is found again. */
+/** Headers of LiteLLM. The call id is ours: a charge is found again by it alone. */
 function identityHeaders({ account, identity, callId }: Reservation): Readonly<Record<string, string>> {
   return {
     'x-litellm-end-user-id': account,
@@ -46,7 +46,7 @@ function identityHeaders({ account, identity, callId }: Reservation): Readonly<R
   }
 }
 
-/** What of the head of an answer is passed on. */
+/** Headers of an answer that are passed on. */
 const PASSED = new Set([
   'content-type',
   'retry-after',
@@ -57,7 +57,7 @@ const PASSED = new Set([
 ])
 const PLAIN = /^[\x20-\x7e]{1,256}$/
 
-/** Headers of an answer by the list. One that is there twice, too long or not plain text is left out. */
+/** Headers of an answer by the list. A header that is repeated, too long or not plain text is left out. */
 export function passedHeaders(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): Readonly<Record<string, string>> {

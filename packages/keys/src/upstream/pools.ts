@@ -4,7 +4,7 @@ import { connectorFor } from './connect.ts'
 
 const MOST_POOLS = 256
 const MAX_HEAD_BYTES = 16 * 1024
-/** Whatever the upstream allows. */
+/** Bound on idle connections, also where the upstream allows more. */
 const MOST_IDLE_MS = 60_000
 
 export interface PoolSettings {
@@ -21,8 +21,8 @@ interface Entry {
 }
 
 /**
- * Connections to one upstream, apart for each tenant: none ever carries two. A connection is used again only after an
- * answer that was read whole, with nothing behind it. Tenants that are idle for longest make room for others.
+ * Connections to one upstream, apart for each tenant: no connection ever carries two. A connection is used again only after
+ * an answer that was read whole, with nothing behind it. The tenant that is idle for longest makes room for another.
  */
 export class TenantPools {
   readonly #settings: PoolSettings

@@ -12,7 +12,7 @@ import { type PoolSettings, TenantPools } from './pools.ts'
 
 export interface UpstreamOptions extends Target, PoolSettings {
   readonly name: string
-  /** Upstream's names of its models. */
+  /** The upstream's names of its models. */
   readonly models: ReadonlySet<string>
   /** Null for an upstream without one. */
   readonly keyFile: string | null
@@ -22,11 +22,11 @@ export interface UpstreamOptions extends Target, PoolSettings {
 interface Sent {
   readonly key: Key | undefined
   readonly release: () => void
-  /** Of the caller. */
+  /** Aborts when the caller is gone. */
   readonly signal: AbortSignal
 }
 
-/** One upstream: how it is reached, with which key, and how it was lately. */
+/** An upstream with its key, its connections and its latest state. */
 export class Upstream {
   readonly #options: UpstreamOptions
   readonly #key: WatchedFile<Key> | undefined
@@ -73,7 +73,7 @@ export class Upstream {
     return { leave: () => void (this.#calls -= 1) }
   }
 
-  /** Sends one request. What comes back is read by `Answer.body`, as fast as it is taken, until `Answer.close`. */
+  /** Sends one request. The answer is read as fast as `Answer.body` is taken, until `Answer.close`. */
   async send(reservation: Reservation, body: Buffer, signal: AbortSignal): Promise<Answer> {
     const key = this.#readKey()
     const use = this.#pools.acquire(reservation.tenant)
@@ -120,7 +120,7 @@ export class Upstream {
       body.destroy()
       release()
     }
-    // Whoever reads it is told; an answer that is not read may fail unheard.
+    // A reader hears an error by itself; an answer that nobody reads may fail unheard.
     body.on('error', () => {})
     try {
       checkHead(status, headers)
@@ -142,7 +142,7 @@ export class Upstream {
     this.#breaker.succeeded()
   }
 
-  /** The same pieces; an error among them is one of ours, and is remembered. */
+  /** Passes pieces on. Errors become `AirlockError`s, and are logged and remembered. */
   async *#told(pieces: AsyncIterable<Buffer>, signal: AbortSignal): AsyncGenerator<Buffer> {
     try {
       yield* pieces
@@ -160,7 +160,7 @@ export class Upstream {
       return signal.reason
     }
     const failure = this.#asError(error)
-    // Everything behind a connection may be the doing of one tenant, and must not keep the others away.
+    // One tenant may provoke anything that happens on a connection; it must not close the upstream for others.
     if (!(error instanceof NotConnected)) this.#breaker.succeeded()
     else if (this.#breaker.failed())
       this.#options.log.warn(`upstream ${this.#options.name} cannot be reached: ${error.reason}`)
@@ -199,7 +199,7 @@ export class Upstream {
     try {
       return this.#key.get() === undefined ? 'absent' : 'present'
     } catch {
-      // It does not hold one key on one line, or we may not read it.
+      // The file does not hold one key on one line, or cannot be read.
       return 'malformed'
     }
   }
