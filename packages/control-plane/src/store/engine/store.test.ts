@@ -81,9 +81,18 @@ for (const dialect of ALL_DIALECTS)
         expect(names).toEqual(['0010-sandbox-tokens'])
       })
 
+      /** Steps are undone from the last. */
+      async function undoModelCalls(of: StorePlace): Promise<void> {
+        const columns = 'model upstream input_tokens output_tokens cache_read_tokens cache_write_tokens estimated'
+        for (const column of columns.split(' ')) await stores.run(of, `alter table usage_facts drop column ${column}`)
+        await stores.run(of, 'drop table model_calls')
+        await stores.run(of, "delete from kysely_migration where name = '0017-model-calls'")
+      }
+
       it('gives sandboxes from before doors had a column the door that all of them had', async () => {
         await store.query((db) => insertSandbox(db, row('1', { doors: [] })))
         await store.close()
+        await undoModelCalls(place)
         await stores.run(place, 'alter table sandboxes drop column doors')
         await stores.run(place, "delete from kysely_migration where name = '0016-sandbox-doors'")
         store = await openStore(place)
