@@ -70,6 +70,8 @@ export const dataPlaneHealth = z.strictObject({
   memoryBytes: z.int(),
   cpus: z.int(),
   disk: nodeDisk,
+  /** Sandboxes that were destroyed at its start because their state could not be read; until their end is asked for. */
+  damaged: z.array(sandboxId),
 })
 export type DataPlaneHealth = z.infer<typeof dataPlaneHealth>
 
@@ -81,8 +83,8 @@ export const nodeSandbox = z.strictObject({
   agent: agentId,
   state: z.enum(['starting', 'running', 'paused', 'stopping', 'lost']),
   lostReason: z.enum(['guest_lost', 'host_restarted', 'max_lifetime']).nullable(),
-  /** What its group ran out of, where that ended its guest. */
-  lostFor: z.enum(['out_of_memory', 'pids_exhausted']).optional(),
+  /** What its group ran out of, where that ended its guest; or that its files on the host could not be used. */
+  lostFor: z.enum(['out_of_memory', 'pids_exhausted', 'state_damaged']).optional(),
   runningCommands: z.int(),
   /** What it is held to; in a change that was broken off, what it should have become. */
   limits,

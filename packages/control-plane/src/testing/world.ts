@@ -93,6 +93,8 @@ export class World {
   syncing: () => Promise<void> = async () => {}
   /** Records of these points and states are refused, as a recorder on a full disk does. */
   refused: readonly `${Point} ${NewRecord['status']}`[] = []
+  /** Sent so far: tenant, event, payload. */
+  readonly webhooks: (readonly unknown[])[] = []
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
   /** Told of kills from the next restart on. */
@@ -163,7 +165,7 @@ export class World {
       doors: this.doors,
       readiness: new Readiness({ isHeld: true, isAnswered: true }),
       approvalNews: new ApprovalNews(),
-      webhooks: { send: () => {}, stop: async () => {} },
+      webhooks: { send: (...sent) => void this.webhooks.push(sent), stop: async () => {} },
       webhookPrivate: true,
       kills,
       killSpill: openKillSpill(this.home, log),

@@ -19,7 +19,7 @@ import { type Answer, bytesOf, type Call, readJson } from './http.ts'
 export type Handler = (call: Call) => Promise<Answer>
 
 /** What does not change while we live. */
-export type Health = Omit<DataPlaneHealth, 'disk'>
+export type Health = Omit<DataPlaneHealth, 'disk' | 'damaged'>
 
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
@@ -57,7 +57,12 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
 
 function hostRoutes(sandboxes: Sandboxes, health: Health): readonly [string, Handler][] {
   return [
-    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.sampling.readDisk() } })],
+    [
+      'GET /health',
+      async () => ({
+        json: { ...health, disk: await sandboxes.sampling.readDisk(), damaged: [...sandboxes.registry.damaged] },
+      }),
+    ],
     [
       'POST /paths/look',
       async (call) => ({ json: await sandboxes.hostPaths.look(await readJson(call, lookAtPathRequest)) }),
