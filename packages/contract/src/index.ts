@@ -124,6 +124,7 @@ export {
   ERRORS,
   isAirlockError,
   isErrorCode,
+  sayObstacle,
   toAirlockError,
   type ErrorCode,
 } from './errors.ts'

@@ -82,7 +82,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
   const guest = realpathSync(options.guestBundle)
   const sources = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
-  const ours = await makeProgram(options.stateDir, sources)
+  const ours = await makeProgram(options.stateDir, sources, options.log)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
   mkdirSync(STAGE, { recursive: true, mode: 0o711 })
   const profile = readSeccompProfile()

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { z } from 'zod'
+import { makeDirectory } from './image.ts'
+
+const LIST = 'files.json'
+/** Larger files are known by their size: hashing Node would cost half a second at every start. */
+const HASHED_BYTES = 16 * 1024 * 1024
+
+/** By path: how large a file is, and its SHA-256. */
+const fileList = z.record(z.string(), z.strictObject({ bytes: z.int(), sha256: z.string().nullable() }))
+type FileList = z.infer<typeof fileList>
+
+/** Writes down what is in a tree, so that damage shows later. */
+export function sealTree(dir: string): void {
+  writeFileSync(join(dir, LIST), JSON.stringify(listOf(dir)))
+}
+
+/** The files that are not as `sealTree` saw them; `unknown` when its own list is damaged. */
+export function damagedFiles(dir: string): readonly string[] | 'unknown' {
+  const sealed = readList(dir)
+  if (!sealed) return 'unknown'
+  return Object.entries(sealed)
+    .filter(([path, known]) => JSON.stringify(describe(join(dir, path))) !== JSON.stringify(known))
+    .map(([path]) => path)
+}
+
+/** Takes the named files of another tree, each in one step: whoever uses the tree meanwhile sees the old file or the new one. */
+export function takeFrom(fresh: string, dir: string, paths: readonly string[] | 'unknown'): void {
+  const all = paths === 'unknown' ? [...Object.keys(listOf(fresh)), LIST] : paths
+  for (const path of all) {
+    makeDirectory(dirname(join(dir, path)))
+    renameSync(join(fresh, path), join(dir, path))
+  }
+}
+
+function listOf(dir: string): FileList {
+  const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(dir, join(entry.parentPath, entry.name)))
+  return Object.fromEntries(paths.filter((path) => path !== LIST).map((path) => [path, describe(join(dir, path))]))
+}
+
+function describe(path: string): FileList[string] {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) return { bytes: -1, sha256: null }
+  const isHashed = found.size <= HASHED_BYTES
+  const sha256 = isHashed ? createHash('sha256').update(readFileSync(path)).digest('hex') : null
+  return { bytes: found.size, sha256 }
+}
+
+function readList(dir: string): FileList | undefined {
+  try {
+    return fileList.parse(JSON.parse(readFileSync(join(dir, LIST), 'utf8')))
+  } catch {
+    // Missing or damaged is the same: every file is taken again.
+    return undefined
+  }
+}
