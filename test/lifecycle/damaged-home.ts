@@ -1,5 +1,5 @@
-import { Airlock, AirlockError, type RunningCommand, type Sandbox, type Session } from '@airlock/sdk'
-import { readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { Airlock, AirlockError } from '@airlock/sdk'
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { startServer, type TestServer } from '../support/server.ts'
 
@@ -7,10 +7,14 @@ export const DAMAGES = ['emptied', 'cut in half', 'filled with NULs'] as const
 export type Damage = (typeof DAMAGES)[number]
 
 export const TENANTS = ['default', 'acme'] as const
-type Tenant = (typeof TENANTS)[number]
+export type Tenant = (typeof TENANTS)[number]
 
-/** Larger files lose their first bytes only. */
-const MAX_NULS = 4 * 1024 * 1024
+/** Of a larger file only the beginning is filled with NULs, and nothing is put back. */
+const MAX_BYTES = 4 * 1024 * 1024
+/** What the command of each sandbox says before anything is damaged, and what is said over the cap of another. */
+const [SAID, OVER] = ['seq 10000', 'seq 20000']
+const [SAID_BYTES, OVER_BYTES] = [48_894, 108_894]
+const ASK_MS = 100_000
 
 /** Every regular file below a directory, by its path from there. */
 export function filesBelow(dir: string, from = dir): readonly string[] {
@@ -24,41 +28,55 @@ export function filesBelow(dir: string, from = dir): readonly string[] {
 /** Damages one file; answers how to undo that. */
 export function damageFile(path: string, how: Damage): () => void {
   const { size, mode, nlink } = statSync(path)
-  const kept = size <= MAX_NULS || nlink > 1 ? readFileSync(path) : undefined
+  const kept = size <= MAX_BYTES ? readFileSync(path) : undefined
+  // A file with a second name, such as Node, is not ours alone: only this name of it is damaged.
   if (nlink > 1) {
-    // A file with several names is not ours alone: only this name of it is damaged.
-    renameSync(path, `${path}.kept`)
-    writeFileSync(path, kept ?? '', { mode })
+    const bytes = readFileSync(path)
+    rmSync(path)
+    writeFileSync(path, bytes, { mode })
   }
-  if (how === 'filled with NULs') writeFileSync(path, Buffer.alloc(Math.min(size, MAX_NULS)), { flag: 'r+' })
+  if (how === 'filled with NULs') writeFileSync(path, Buffer.alloc(Math.min(size, MAX_BYTES)), { flag: 'r+' })
   else truncateSync(path, how === 'emptied' ? 0 : Math.floor(size / 2))
   return () => {
-    if (nlink > 1) renameSync(`${path}.kept`, path)
-    else if (kept) writeFileSync(path, kept)
+    if (kept) writeFileSync(path, kept)
   }
 }
 
-interface Life {
+/** What a tenant has: ids of its sandbox, a session, a command that runs, and one that said more than its cap. */
+export interface Life {
   readonly sandbox: string
   readonly session: string
   readonly command: string
-  readonly capped: string
+  readonly over: string
 }
 
-/** What a server does after one of its files was damaged while it was stopped. */
-export interface Seen {
-  readonly starts: boolean
-  readonly said: readonly string[]
-  readonly ready?: unknown
-  readonly tenants?: Record<Tenant, Record<string, unknown>>
+/** How that is found again. A code of an error where something is not as it was. */
+export interface Found {
+  readonly sandbox: string
+  readonly files: string
+  readonly session: string
+  readonly command: string
+  readonly output: string
+  readonly fullOutput: string
+  readonly create: string
 }
 
-/** A server with two tenants, each with a living sandbox, that is stopped, damaged and started again. */
-export class DamagedHome {
+export const UNHARMED: Found = {
+  sandbox: 'active',
+  files: 'kept',
+  session: 'kept',
+  command: 'running',
+  output: 'whole',
+  fullOutput: 'whole',
+  create: 'works',
+}
+
+/** A real server with two tenants that is stopped, damaged and started again. */
+export class DamagedHome implements AsyncDisposable {
   readonly home: string
-  readonly #acme: string
-  readonly lives = new Map<Tenant, Life>()
   server: TestServer
+  readonly lives = new Map<Tenant, Life>()
+  readonly #acme: string
 
   private constructor(server: TestServer, acme: string) {
     this.server = server
@@ -78,58 +96,87 @@ export class DamagedHome {
     return new Airlock({ url: this.server.url, apiKey: tenant === 'default' ? this.server.adminKey : this.#acme })
   }
 
-  /** Each tenant has a living sandbox with a session, a command that runs, and outputs of several sizes. */
+  /** Gives every tenant a life that has none. */
   async fill(): Promise<void> {
-    for (const tenant of TENANTS) {
-      const airlock = this.as(tenant)
-      const before = this.lives.get(tenant)
-      if (before && (await stateOf(airlock, before.sandbox)) === 'active') continue
-      const sandbox = await airlock.sandboxes.create({})
-      await sandbox.run({ shell: 'echo kept > /workspace/kept' })
-      const { id: capped } = await sandbox.run({ shell: 'seq 20000' }, { maxOutputBytes: 1000 })
-      const command = await sandbox.start({ shell: 'seq 10000; while sleep 1; do echo on; done' })
-      const session = await airlock.sessions.create({ runtime: 'bash', sandbox })
-      await session.run('x=here')
-      this.lives.set(tenant, { sandbox: sandbox.id, session: session.id, command: command.id, capped })
-    }
+    for (const tenant of TENANTS) if (!this.lives.has(tenant)) this.lives.set(tenant, await beginLife(this.as(tenant)))
   }
 
-  async start(): Promise<void> {
-    this.server = await startServer({ home: this.home, tolerateDeath: true })
-  }
-
-  async see(): Promise<Seen> {
-    const lines = this.server.logs().split('\n')
-    const said = lines.filter((line) => /"level":"(warn|error)"|did not start/u.test(line) || !line.startsWith('{'))
-    if (!this.server.isRunning()) return { starts: false, said }
-    const ready = await (await fetch(`${this.server.url}/readyz`)).json()
-    const tenants = { default: await this.#seeTenant('default'), acme: await this.#seeTenant('acme') }
-    return { starts: true, said, ready, tenants }
-  }
-
-  async #seeTenant(tenant: Tenant): Promise<Record<string, unknown>> {
-    const airlock = this.as(tenant)
+  /** Ends what is not as it was. */
+  async drop(tenant: Tenant): Promise<void> {
     const life = this.lives.get(tenant)
-    const sandbox = life && (await airlock.sandboxes.get(life.sandbox))
-    const tried = async (work: () => Promise<unknown>) =>
-      work().catch((error: unknown) => (error instanceof AirlockError ? error.code : String(error)))
+    this.lives.delete(tenant)
+    if (life) await (await this.as(tenant).sandboxes.get(life.sandbox)).terminate()
+  }
+
+  /** Leaves the sandboxes. */
+  async stop(): Promise<void> {
+    await this.server.stop('SIGTERM')
+  }
+
+  /** Resolves as well when it does not start. */
+  async start(): Promise<boolean> {
+    this.server = await startServer({ home: this.home, tolerateDeath: true })
+    return this.server.isRunning()
+  }
+
+  async warnings(): Promise<readonly string[]> {
+    const ready = (await (await fetch(`${this.server.url}/readyz`)).json()) as { status?: string; warnings?: string[] }
+    return ready.status === 'ready' ? (ready.warnings ?? []) : ['not ready']
+  }
+
+  async find(tenant: Tenant): Promise<Found> {
+    const life = this.lives.get(tenant)
+    if (!life) throw new TypeError(`${tenant} has no life`)
+    const airlock = this.as(tenant)
+    const sandbox = await airlock.sandboxes.get(life.sandbox)
+    const signal = AbortSignal.timeout(ASK_MS)
+    const { state, error } = sandbox.data
     return {
-      state: [sandbox?.data.state, sandbox?.data.endReason, sandbox?.data.error],
-      run: await tried(async () => (await sandbox?.run(['cat', '/workspace/kept'], { signal: AbortSignal.timeout(20_000) }))?.stdout),
-      step: await tried(async () => (await (await airlock.sessions.get(life?.session ?? '')).run('echo $x', { signal: AbortSignal.timeout(20_000) })).stdout),
-      command: await tried(async () => (await sandbox?.command(life?.command ?? '').get())?.state),
-      output: await tried(async () => ((await sandbox?.command(life?.command ?? '').output())?.stdout ?? '').length),
-      full: await tried(async () => Buffer.concat(await Array.fromAsync(sandbox?.command(life?.capped ?? '').fullOutput() ?? [])).length),
+      sandbox: error?.code ?? state,
+      files: await tried(async () => (await sandbox.run(['cat', '/workspace/kept'], { signal })).stdout.trim()),
+      session: await tried(async () =>
+        (await (await airlock.sessions.get(life.session)).run('echo $kept', { signal })).stdout.trim(),
+      ),
+      command: await tried(async () => (await sandbox.command(life.command).get()).state),
+      output: await tried(async () => {
+        const { stdout } = await sandbox.command(life.command).output()
+        return stdout.length >= SAID_BYTES ? 'whole' : 'cut'
+      }),
+      fullOutput: await tried(async () => {
+        const bytes = Buffer.concat(await Array.fromAsync(sandbox.command(life.over).fullOutput()))
+        return bytes.length === OVER_BYTES && bytes.at(0) !== 0 ? 'whole' : 'damaged'
+      }),
       create: await tried(async () => {
         await using fresh = await airlock.sandboxes.create({})
-        return (await fresh.run(['python3', '-c', 'import os;print(os.getlogin if 0 else 42)'])).stdout
+        const { stdout } = await fresh.run({ shell: 'id -un; python3 -c "print(6*7)"' }, { signal })
+        return stdout === 'user\n42\n' ? 'works' : stdout
       }),
-      stats: await tried(async () => (await airlock.audit.stats()).verification.state),
-      key: await tried(async () => (await airlock.whoami()).role),
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.server.isRunning()) await this.start()
+    await this.server.stop('SIGINT')
+    rmSync(this.home, { recursive: true, force: true })
   }
 }
 
-async function stateOf(airlock: Airlock, id: string): Promise<string> {
-  return (await airlock.sandboxes.get(id)).data.state
+async function beginLife(airlock: Airlock): Promise<Life> {
+  const sandbox = await airlock.sandboxes.create({})
+  await sandbox.run({ shell: 'echo kept > /workspace/kept' })
+  const { id: over } = await sandbox.run({ shell: OVER }, { maxOutputBytes: 1000 })
+  const command = await sandbox.start({ shell: `${SAID}; touch said; while sleep 1; do echo on; done` })
+  const session = await airlock.sessions.create({ runtime: 'bash', sandbox })
+  await session.run('kept=kept; while [ ! -e /workspace/said ]; do sleep 0.05; done')
+  return { sandbox: sandbox.id, session: session.id, command: command.id, over }
+}
+
+/** The code of its error where it fails. */
+async function tried(work: () => Promise<string>): Promise<string> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof AirlockError) return error.code
+    throw error
+  }
 }

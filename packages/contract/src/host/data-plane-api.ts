@@ -38,7 +38,7 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /sandboxes/:id/commands/:cid` | → `nodeCommand` |
  * | `GET /sandboxes/:id/commands/:cid/wait` | → `nodeCommand` once it has ended and its output is complete |
  * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended; `&rich=whole` sends rich frames from their beginning |
- * | `GET /outputs/:cid` | → bytes: the whole output of a command that said more than its cap, both streams as they came; the header `x-size` is how many. Also when its sandbox is gone |
+ * | `GET /outputs/:cid?bytes=N` | → bytes: the whole output of a command that said more than its cap, both streams as they came; the header `x-size` is how many. Also when its sandbox is gone. One that is not `N` bytes is damaged: `output_not_kept` |
  * | `POST /sandboxes/:id/commands/:cid/signal` | `{signal}` → `{}` |
  * | `POST /sandboxes/:id/commands/:cid/stdin?end=true` | bytes → `{}` |
  * | `POST /sandboxes/:id/sessions` | `nodeSessionSpec` → `nodeSession`; an id that exists is answered as it is |

@@ -118,7 +118,12 @@ function commandRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'GET /outputs/:command',
       async (call) => {
-        const kept = await sandboxes.vault.read(param(call, 'command'), call.signal)
+        const { vault } = sandboxes
+        const id = param(call, 'command')
+        const bytes = call.query.get('bytes')
+        if (bytes !== null && (vault.find(id)?.bytes ?? Number(bytes)) !== Number(bytes))
+          throw new AirlockError('output_not_kept', 'The whole output of the command was kept, and is damaged.')
+        const kept = await vault.read(id, call.signal)
         if (!kept) throw new AirlockError('output_not_kept')
         return kept
       },

@@ -72,6 +72,17 @@ describe('what sandboxes are started from', requires('root'), () => {
     },
   )
 
+  it('is repaired when Node begins with NULs', async () => {
+    const { stateDir, sources } = place()
+    const { dir } = await makeProgram(stateDir, sources)
+    const node = join(dir, 'bin/node')
+    const { size } = statSync(node)
+    rmSync(node)
+    writeFileSync(node, Buffer.alloc(size))
+    await makeProgram(stateDir, sources)
+    expect(readFileSync(node).equals(readFileSync(process.execPath))).toBe(true)
+  })
+
   it('is taken again when its list of files is damaged', async () => {
     const { stateDir, sources } = place()
     const { name, dir } = await makeProgram(stateDir, sources)

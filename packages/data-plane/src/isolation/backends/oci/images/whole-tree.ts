@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { z } from 'zod'
 import { makeDirectory } from './image.ts'
 
 const LIST = 'files.json'
-/** Larger files are known by their size: hashing Node would cost half a second at every start. */
+/** Of larger files only the ends are hashed: all of Node would cost half a second at every start. */
 const HASHED_BYTES = 16 * 1024 * 1024
+const END_BYTES = 64 * 1024
 
-/** By path: how large a file is, and its SHA-256. */
+/** By path: how large a file is, and the SHA-256 of what is hashed of it. */
 const fileList = z.record(z.string(), z.strictObject({ bytes: z.int(), sha256: z.string().nullable() }))
 type FileList = z.infer<typeof fileList>
 
@@ -45,9 +46,20 @@ function listOf(dir: string): FileList {
 function describe(path: string): FileList[string] {
   const found = statSync(path, { throwIfNoEntry: false })
   if (!found) return { bytes: -1, sha256: null }
-  const isHashed = found.size <= HASHED_BYTES
-  const sha256 = isHashed ? createHash('sha256').update(readFileSync(path)).digest('hex') : null
-  return { bytes: found.size, sha256 }
+  const bytes = found.size <= HASHED_BYTES ? readFileSync(path) : readEnds(path, found.size)
+  return { bytes: found.size, sha256: createHash('sha256').update(bytes).digest('hex') }
+}
+
+function readEnds(path: string, size: number): Buffer {
+  const fd = openSync(path, 'r')
+  const ends = Buffer.alloc(2 * END_BYTES)
+  try {
+    readSync(fd, ends, 0, END_BYTES, 0)
+    readSync(fd, ends, END_BYTES, END_BYTES, size - END_BYTES)
+    return ends
+  } finally {
+    closeSync(fd)
+  }
 }
 
 function readList(dir: string): FileList | undefined {
