@@ -113,9 +113,10 @@ export class DamagedHome implements AsyncDisposable {
     await this.server.stop('SIGTERM')
   }
 
-  /** Resolves as well when it does not start. */
+  /** Answers whether it starts. What Node compiled is in its home, as elsewhere. */
   async start(): Promise<boolean> {
-    this.server = await startServer({ home: this.home, tolerateDeath: true })
+    const env = { NODE_COMPILE_CACHE: join(this.home, 'compiled') }
+    this.server = await startServer({ home: this.home, env, tolerateDeath: true })
     return this.server.isRunning()
   }
 

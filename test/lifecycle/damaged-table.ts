@@ -1,13 +1,15 @@
-import type { Damage, Found, Life, Tenant } from './damaged-home.ts'
+import { type Damage, DAMAGES, type Found, type Life, type Tenant } from './damaged-home.ts'
+
+type Lost = Readonly<Partial<Record<Tenant, Partial<Found>>>>
 
 /** What a damaged file of a class costs, and what is said of it. */
 export interface DamagedClass {
   /** By its path in the state directory. A star is any part of one name, two stars are any path; ids are of the tenant `default`. */
   readonly files: string
-  /** It may not be there in every server. */
-  readonly isRare?: true
-  /** Damages that change nothing: the file is derived, a log, or checked by nobody. */
-  readonly unnoticed?: readonly Damage[]
+  /** A server may have none that holds anything. */
+  readonly mayBeEmpty?: true
+  /** Damages that cost nothing and are not told: the file is made anew, a log, or not read again. */
+  readonly harmless?: readonly Damage[]
   /** Printed where the server does not start; else in its log. */
   readonly said?: RegExp
   /** The server does not start until the file is put back. */
@@ -15,7 +17,9 @@ export interface DamagedClass {
   /** Warnings of `/readyz`. */
   readonly warnings?: readonly string[]
   /** What is not found as it was. */
-  readonly lost?: Readonly<Partial<Record<Tenant, Partial<Found>>>>
+  readonly lost?: Lost
+  /** The same, where that depends on the damage. */
+  readonly lostBy?: Readonly<Partial<Record<Damage, Lost>>>
   /** Chains that must be set aside by hand. */
   readonly quarantine?: string
 }
@@ -27,11 +31,13 @@ const ENDED: Partial<Found> = {
   command: 'lost',
   output: 'sandbox_ended',
 }
-const IN_DATA_PLANE = 'data-plane/sandboxes/{sandbox}'
+const OF_SANDBOX = 'data-plane/sandboxes/{sandbox}'
+const OF_PROGRAMS = 'data-plane/programs/*'
 
 /** Every class of files of a state directory. The table of docs/deploy.md says the same. */
 export const CLASSES: readonly DamagedClass[] = [
-  ...['airlock.lock', 'logs/*', 'compiled/**', 'data-plane/probes.json', 'run/processes.json'].map(derived),
+  { ...derived('airlock.lock'), mayBeEmpty: true },
+  ...['logs/*', 'data-plane/probes.json', 'run/processes.json'].map(derived),
   ...['public/audit.pub', 'public/node', 'public/permit.pub'].map(derived),
   { files: 'public/clock.json', said: /public\/clock.json cannot be read .*deadlines go by the clock of the machine/ },
   ...['developer.key', 'admin.key'].map(derived),
@@ -43,44 +49,55 @@ export const CLASSES: readonly DamagedClass[] = [
   ),
   {
     files: 'control-plane/unstored-kills',
-    unnoticed: ['filled with NULs'],
+    harmless: ['filled with NULs'],
     said: /unstored-kills lost its end/,
   },
   ...['default', 'acme', 'system'].flatMap((tenant) => [
     chain(tenant, `recorder/chains/${tenant}/000000000001.ndjson`),
     chain(tenant, `recorder/chains/${tenant}/head.json`),
   ]),
-  { files: 'data-plane/programs/**', said: /replacing damaged files that sandboxes are started from/ },
+  ...['files.json', 'inside/bin/*', 'inside/closure/**', 'inside/guest.cjs', 'inside/probe', 'inside/kernels/*']
+    .concat(['inside/wrappers/*', 'tools/**'])
+    .map((name) => ({
+      files: `${OF_PROGRAMS}/${name}`,
+      said: /replacing damaged files that sandboxes are started from/,
+    })),
   { files: 'data-plane/images/host-*/rootfs/etc/*', said: /replaced a damaged file that sandboxes stand on/ },
   {
     files: 'data-plane/vault/default/{over}',
     lost: { default: { fullOutput: 'output_not_kept' } },
+    // Nothing vouches for the bytes.
+    lostBy: { 'filled with NULs': { default: { fullOutput: 'damaged' } } },
   },
   {
-    files: `${IN_DATA_PLANE}/sandbox.json`,
+    files: `${OF_SANDBOX}/sandbox.json`,
     said: /a sandbox ended because its files on the host are damaged/,
     lost: { default: { ...ENDED, sandbox: 'state_damaged' } },
   },
-  { files: `${IN_DATA_PLANE}/init.pid`, lost: { default: { ...ENDED, sandbox: 'guest_lost' } } },
+  { files: `${OF_SANDBOX}/init.pid`, lost: { default: { ...ENDED, sandbox: 'guest_lost' } } },
   {
-    files: `${IN_DATA_PLANE}/commands/journal.ndjson`,
+    files: `${OF_SANDBOX}/commands/journal.ndjson`,
     said: /journal of commands was cut off|a guest runs a command that nobody asked for/,
     lost: { default: { command: 'lost', output: 'command_not_found' } },
   },
-  { files: `${IN_DATA_PLANE}/commands/{command}.out`, lost: { default: { output: 'cut' } } },
+  { files: `${OF_SANDBOX}/commands/{command}.out`, lost: { default: { output: 'cut' } } },
   {
-    files: `${IN_DATA_PLANE}/commands/{over}.out`,
+    files: `${OF_SANDBOX}/commands/{over}.out`,
     said: /a part of the output of a command is lost/,
   },
-  // The kernel has its beginning in memory: what is lost shows when it is read.
-  { files: `${IN_DATA_PLANE}/disk.img`, unnoticed: ['emptied', 'cut in half', 'filled with NULs'] },
-  ...['bundle/config.json', 'launch/*', 'launch.log', 'runtime.log', 'disk-traffic'].map((name) =>
-    derived(`${IN_DATA_PLANE}/${name}`),
-  ),
+  // What is lost shows when it is read: the kernel has the rest in memory.
+  derived(`${OF_SANDBOX}/disk.img`),
+  ...['bundle/config.json', 'launch/*'].map((name) => derived(`${OF_SANDBOX}/${name}`)),
+  ...['launch.log', 'runtime.log', 'disk-traffic'].map((name) => ({
+    ...derived(`${OF_SANDBOX}/${name}`),
+    mayBeEmpty: true as const,
+  })),
   derived('run/runtime/{sandbox}/{sandbox}/*'),
   ...['control-plane/notes.ndjson', 'control-plane/open/notes.ndjson', 'data-plane/notes.ndjson'].map((name) =>
     derived(`run/spill/${name}`),
   ),
+  // Filled by the starts before.
+  derived('compiled/**'),
 ]
 
 /** Whether a class has a file of that path, for this life of the tenant `default`. */
@@ -93,7 +110,7 @@ export function matches({ files }: DamagedClass, path: string, life: Life): bool
 }
 
 function derived(files: string): DamagedClass {
-  return { files, unnoticed: ['emptied', 'cut in half', 'filled with NULs'] }
+  return { files, harmless: DAMAGES }
 }
 
 function fatal(files: string, said: RegExp): DamagedClass {
