@@ -33,7 +33,7 @@ describe('a server with six damaged files', requires('root', 'crun'), () => {
     rmSync(journal)
     mkdirSync(journal)
     damage('recorder/chains/acme/head.json', 'filled with NULs')
-    const [image] = readdirSync(join(home, 'data-plane/images')).filter((name) => name.startsWith('host-'))
+    const image = readdirSync(join(home, 'data-plane/images')).find((name) => name.startsWith('host-'))
     damage(`data-plane/images/${image}/rootfs/etc/passwd`, 'emptied')
     const [program] = readdirSync(join(home, 'data-plane/programs'))
     damage(`data-plane/programs/${program}/inside/guest.cjs`, 'cut in half')

@@ -1,5 +1,5 @@
 import { Airlock, AirlockError } from '@airlock/sdk'
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { startServer, type TestServer } from '../support/server.ts'
 

@@ -102,7 +102,10 @@ export const CLASSES: readonly DamagedClass[] = [
 
 /** Whether a class has a file of that path, for this life of the tenant `default`. */
 export function matches({ files }: DamagedClass, path: string, life: Life): boolean {
-  const filled = files.replaceAll(/\{(\w+)\}/gu, (_, name: string) => (life as unknown as Record<string, string>)[name] ?? '')
+  const filled = files.replaceAll(
+    /\{(\w+)\}/gu,
+    (_, name: string) => (life as unknown as Record<string, string>)[name] ?? '',
+  )
   const pattern = filled
     .split(/(\*\*|\*)/u)
     .map((part) => (part === '**' ? '.*' : part === '*' ? '[^/]*' : part.replaceAll(/[.\\+?^$()[\]|]/gu, '\\$&')))

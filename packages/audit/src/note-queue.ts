@@ -78,8 +78,7 @@ export class NoteQueue {
     this.#retryMs = this.#firstRetryMs
     this.#acknowledged = options.acknowledged
     this.#spill = new Spill(options.spillDir, options.log)
-    for (const [tenant, rids] of this.#spill.acknowledged)
-      for (const rid of rids) this.#acknowledged.add(tenant, rid)
+    for (const [tenant, rids] of this.#spill.acknowledged) for (const rid of rids) this.#acknowledged.add(tenant, rid)
     for (const note of this.#spill.found) this.#enter(this.#make(note, 'late'))
     this.#pump()
   }

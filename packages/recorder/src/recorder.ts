@@ -151,7 +151,10 @@ export class Recorder {
     const { chain, archive } = await this.#kept(tenant)
     const reason = chain.broken
     if (chain.isDoubtful && reason === undefined)
-      throw new AirlockError('evidence_unavailable', `The end of the chain of ${tenant} is being checked: wait for that.`)
+      throw new AirlockError(
+        'evidence_unavailable',
+        `The end of the chain of ${tenant} is being checked: wait for that.`,
+      )
     if (reason === undefined || this.#quarantines.has(tenant))
       throw new AirlockError('invalid_request', `The evidence of ${tenant} verifies: there is nothing to set aside.`)
     const { clock, log } = this.#options

@@ -40,11 +40,7 @@ export class AuditHeads {
       const tenants = [SYSTEM, ...(await this.#tenants())]
       for (let tries = 0; tries < LIVES; tries++) {
         await this.#judgeAgain(tenants)
-        const kept = new Set<string>()
-        for (const tenant of tenants) {
-          if (await this.#keepOne(tenant)) kept.add(tenant)
-          if (!this.#isJudged) break
-        }
+        const kept = await this.#keepAll(tenants)
         if (!this.#isJudged) continue
         readiness.setEvidence('good')
         return kept
@@ -91,6 +87,15 @@ export class AuditHeads {
     else this.#waiting.delete(tenant)
     if (settled.state === 'broken') this.#setBroken(tenant, settled.reason ?? '')
     return settled
+  }
+
+  async #keepAll(tenants: readonly string[]): Promise<ReadonlySet<string>> {
+    const kept = new Set<string>()
+    for (const tenant of tenants) {
+      if (await this.#keepOne(tenant)) kept.add(tenant)
+      if (!this.#isJudged) break
+    }
+    return kept
   }
 
   /** One chain that fails holds up none of the others. */

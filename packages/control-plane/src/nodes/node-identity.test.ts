@@ -11,8 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(home, { recursive: true }))
 
-const open = async () =>
-  openNodeIdentity({ stateDir: join(home, 'control-plane'), publicDir: join(home, 'public') })
+const open = async () => openNodeIdentity({ stateDir: join(home, 'control-plane'), publicDir: join(home, 'public') })
 
 it('a node keeps its name over restarts', async () => {
   expect((await open()).id).toBe((await open()).id)

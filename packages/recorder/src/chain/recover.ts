@@ -113,18 +113,19 @@ async function cutAfterLastLine(segment: Segment): Promise<{ size: number; torn:
 async function readRids(dir: string, end: ChainTail['end']): Promise<string[]> {
   const rids: string[] = []
   if (!end) return rids
-  for (const segment of (await listSegments(dir)).toReversed()) {
-    const size = segment.path === end.segment.path ? end.size : undefined
-    try {
-      for await (const line of readBackward(segment.path, size ?? (await sizeOf(segment)))) {
-        const rid = ridOf(line)
-        if (rid !== undefined) rids.push(rid)
-        if (rids.length >= KNOWN_RIDS) return rids.toReversed()
-      }
-    } catch (error) {
-      if (size !== undefined) throw error
-      return rids.toReversed()
+  const take = async (segment: Segment, size: number): Promise<void> => {
+    for await (const line of readBackward(segment.path, size)) {
+      const rid = ridOf(line)
+      if (rid !== undefined) rids.push(rid)
+      if (rids.length >= KNOWN_RIDS) return
     }
+  }
+  const before = (await listSegments(dir)).filter(({ firstSeq }) => firstSeq < end.segment.firstSeq)
+  await take(end.segment, end.size)
+  try {
+    for (const segment of before.toReversed()) if (rids.length < KNOWN_RIDS) await take(segment, await sizeOf(segment))
+  } catch {
+    // The background finds it, and tells: a sender that sends an older record again writes it twice.
   }
   return rids.toReversed()
 }

@@ -77,11 +77,7 @@ export function programsDir(stateDir: string): string {
  * that run stand on it, and an upgrade in place may replace every file of the installation while we run. Files that are whole
  * already are not taken again; damaged ones are replaced one by one.
  */
-export async function makeProgram(
-  stateDir: string,
-  sources: ProgramSources,
-  log: Pick<Log, 'warn'>,
-): Promise<Program> {
+export async function makeProgram(stateDir: string, sources: ProgramSources, log: Pick<Log, 'warn'>): Promise<Program> {
   const tools = Object.entries(TOOLS).map(([name, of]) => ({ name, path: realpathSync(requireTool(name, of)) }))
   const files = [...insideFiles(sources), ...toolFiles()]
   const name = nameOf([...tools.map(({ path }) => path), sources.node], files)
