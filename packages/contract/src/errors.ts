@@ -243,6 +243,12 @@ export const ERRORS = {
     'operator',
   ),
   config_invalid: row(500, 'The configuration is not valid.', 'See docs/configuration.md.', 'operator'),
+  state_damaged: row(
+    500,
+    'A file of the state directory is damaged.',
+    'Put it back from a backup: see docs/backup.md.',
+    'operator',
+  ),
   already_running: row(409, 'Another Airlock uses this state directory.', 'Stop it, or set AIRLOCK_HOME.', 'operator'),
   server_unreachable: row(503, 'No Airlock server answers.', 'Start one with "npm start".', 'caller', true),
 } as const satisfies Record<string, ErrorRow>
@@ -295,6 +301,11 @@ export function isAirlockError(value: unknown): value is AirlockError {
 /** What a caller may see of any thrown value: our own errors as they are, everything else as `internal`. */
 export function toAirlockError(value: unknown): AirlockError {
   return isAirlockError(value) ? value : new AirlockError('internal', undefined, { cause: value })
+}
+
+/** Why a process could not start, for whoever starts it: what happened, and what to do. Undefined for a fault of our own. */
+export function sayObstacle(error: unknown): string | undefined {
+  return isAirlockError(error) && error.code !== 'internal' ? `${error.message} ${error.hint}` : undefined
 }
 
 export function isErrorCode(value: string): value is ErrorCode {

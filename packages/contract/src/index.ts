@@ -139,6 +139,7 @@ export {
   ERRORS,
   isAirlockError,
   isErrorCode,
+  sayObstacle,
   toAirlockError,
   type ErrorCode,
 } from './errors.ts'

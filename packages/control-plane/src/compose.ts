@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OpenDeeds, RecorderClient } from '@airlock/audit'
@@ -133,11 +133,10 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
 /** What is in directories of our own, which root must not follow links in. */
 async function openOwnState(config: ProcessConfig, log: Log) {
   const audit = new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log })
-  const store = await openStore(
-    config.databaseUrl === null ? { file: join(config.stateDir, STORE_FILE) } : { url: config.databaseUrl },
-  )
+  const file = { file: join(config.stateDir, STORE_FILE), hasRun: existsSync(join(config.stateDir, 'node-id')) }
+  const store = await openStore(config.databaseUrl === null ? file : { url: config.databaseUrl })
   return {
-    node: await openNodeIdentity(config.stateDir),
+    node: await openNodeIdentity(config),
     store,
     permits: await openPermitDesk(config.stateDir),
     sandboxTokens: await openSandboxTokenDesk(config.stateDir),

@@ -88,9 +88,15 @@ function keepClock({ stateDir }: Settings, warn: (text: string) => void): ClockK
     onJump: (ms) =>
       warn(`the clock of the machine differs by ${Math.round(ms / 1000)} s; deadlines stay, and it is met slowly`),
     onFailure: (error) => warn(`the clock of the node cannot be written: ${String(error)}`),
+    onDamage: (error) =>
+      warn(`public/clock.json cannot be read (${describe(error)}); deadlines go by the clock of the machine now`),
   })
   clock.start()
   return clock
+}
+
+function describe(error: unknown): string {
+  return printable(error instanceof Error ? error.message : String(error))
 }
 
 function options(

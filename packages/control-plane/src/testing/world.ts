@@ -96,6 +96,8 @@ export class World {
   syncing: () => Promise<void> = async () => {}
   /** Records of these points and states are refused, as a recorder on a full disk does. */
   refused: readonly `${Point} ${NewRecord['status']}`[] = []
+  /** Sent so far: tenant, event, payload. */
+  readonly webhooks: (readonly unknown[])[] = []
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
   /** Told of kills from the next restart on. */
@@ -169,7 +171,7 @@ export class World {
       doorNews: new DoorNews(),
       readiness: new Readiness({ isHeld: true, isAnswered: true }),
       approvalNews: new ApprovalNews(),
-      webhooks: { send: () => {}, stop: async () => {} },
+      webhooks: { send: (...sent) => void this.webhooks.push(sent), stop: async () => {} },
       webhookPrivate: true,
       kills,
       killSpill: openKillSpill(this.home, log),

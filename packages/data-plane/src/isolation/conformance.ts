@@ -2,7 +2,7 @@ import { AirlockError, type Failpoint, type FailpointName } from '@airlock/contr
 import { sleep, waitFor } from '@airlock/std'
 import { existsSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { STRICT_DIFFERENCES, type RunningSandbox } from './backend.ts'
+import { type StartedSandbox, STRICT_DIFFERENCES } from './backend.ts'
 import { describeLimits } from './fixtures/conformance-limits.ts'
 import { describeSampling } from './fixtures/conformance-sampling.ts'
 import { describeStrain } from './fixtures/conformance-strain.ts'
@@ -41,9 +41,14 @@ export function describeBackend(name: string, makeHost: () => BackendHost): void
   })
 }
 
+interface Shared {
+  readonly probe: Probe
+  readonly running: Omit<StartedSandbox, 'image'>
+}
+
 /** One sandbox for tests that only look. */
-function shared(context: ConformanceContext): () => { probe: Probe; running: RunningSandbox } {
-  let made: { probe: Probe; running: RunningSandbox } | undefined
+function shared(context: ConformanceContext): () => Shared {
+  let made: Shared | undefined
   beforeAll(async () => {
     const probe = new Probe(context.host.runtimeDir, {}, context.host.tier)
     const running = await probe.start(await context.backend())
@@ -588,10 +593,10 @@ function describeLife(context: ConformanceContext): void {
 
   it('finds a living sandbox again after a restart', async () => {
     const probe = context.probe()
-    const running = await probe.start(await context.backend())
+    const { id, init } = await probe.start(await context.backend())
     await probe.hello()
     const next = await context.host.make()
-    expect(await next.adopt(probe.id)).toEqual(running)
+    expect(await next.adopt(probe.id)).toEqual({ id, init })
     expect((await probe.user('echo', 'alive')).stdout).toBe('alive\n')
     await next.stop(probe.id)
     expect(context.host.leftovers(probe.id)).toEqual([])

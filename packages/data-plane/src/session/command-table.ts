@@ -97,6 +97,11 @@ export class CommandTable {
 
   async load(): Promise<void> {
     for (const spooled of byAge(await this.spool.load())) {
+      const { complete, command } = spooled.meta
+      if (complete && spooled.outputBytes < command.outputBytes) {
+        const { id, outputBytes: said } = command
+        this.#options.log.error('a part of the output of a command is lost', { id, said, left: spooled.outputBytes })
+      }
       const receivedBytes = await this.#receivedOf(spooled)
       const record = this.#recordOf({ ...spooled, receivedBytes }, 'unknown')
       this.#lastChannel = Math.max(this.#lastChannel, record.channel)
@@ -423,7 +428,7 @@ export class CommandTable {
   #recordOf(spooled: SpooledCommand, start: 'fresh' | 'unknown'): CommandRecord {
     const { channel, session } = spooled.meta
     const full = session === undefined ? this.#full : undefined
-    return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full })
+    return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full, isFound: start === 'unknown' })
   }
 
   /** A full output that is not even what the spool has was not acknowledged, and begins anew. */

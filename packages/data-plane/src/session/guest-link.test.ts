@@ -257,6 +257,26 @@ describe.skipIf(!isRoot)('a link that is restarted', () => {
     expect([String(stdout), command.exitCode]).toEqual([`${more}\ntwo\n`, 5])
   })
 
+  it.each([
+    ['emptied', () => Buffer.alloc(0)],
+    ['cut in half', (bytes: Buffer) => bytes.subarray(0, bytes.length / 2)],
+    ['filled with NULs', (bytes: Buffer) => Buffer.alloc(bytes.length)],
+  ])('goes on with a command whose output was %s meanwhile, and says that it is cut', async (_how, damage) => {
+    const id = await guest.start(['/bin/sh', '-c', `echo ${'x'.repeat(9000)}; sleep 0.6; echo two; exit 5`])
+    await waitFor(() => (guest.link.commands.get(id).outputBytes === 9001 ? true : undefined), soon())
+    await guest.link.close()
+    const spooled = join(guest.spoolDir, `${id}.out`)
+    await writeFile(spooled, damage(await readFile(spooled)))
+    guest.link = guest.newLink()
+    await guest.link.listen()
+    const { stdout, command } = await guest.finish(id)
+    expect([String(stdout), command]).toMatchObject([
+      expect.stringMatching(/^x*two\n$/),
+      { exitCode: 5, truncated: true },
+    ])
+    expect(String((await guest.sh('echo next')).stdout)).toBe('next\n')
+  })
+
   it('has what a command said before, when that was little and is nowhere but in the guest', async () => {
     const id = await guest.start(['/bin/sh', '-c', 'echo one; sleep 0.6; echo two; exit 5'])
     await waitFor(() => (guest.link.commands.get(id).outputBytes === 4 ? true : undefined), soon())

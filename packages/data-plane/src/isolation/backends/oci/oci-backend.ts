@@ -1,7 +1,6 @@
 import {
   AirlockError,
   DEFAULTS,
-  effectiveIsolation,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
@@ -11,7 +10,7 @@ import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
-import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
@@ -84,7 +83,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
   const guest = realpathSync(options.guestBundle)
   const sources = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
-  const ours = await makeProgram(options.stateDir, sources)
+  const ours = await makeProgram(options.stateDir, sources, options.log)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
   mkdirSync(STAGE, { recursive: true, mode: 0o711 })
   const profile = readSeccompProfile()
@@ -159,8 +158,6 @@ export class OciBackend implements BareBackend {
   readonly #options: OciOptions
   readonly #parts: Parts
   readonly #compiledFilter = new CompiledFilter()
-  /** It was measured once, and every sandbox is looked at twice a second. */
-  readonly #isolations = new Map<string, EffectiveIsolation>()
   readonly #meters: Meters
   /** Being destroyed: nobody opens anything of them. */
   readonly #ending = new Set<string>()
@@ -215,10 +212,7 @@ export class OciBackend implements BareBackend {
     if (pid === undefined || !this.#parts.groups.holdsGuest(id, pid)) return undefined
     const startTime = startTimeOf(pid)
     if (startTime === undefined) return undefined
-    const isolation =
-      this.#isolations.get(id) ?? effectiveIsolation.parse(JSON.parse(await readFile(paths.isolation, 'utf8')))
-    if (!this.#ending.has(id)) this.#isolations.set(id, isolation)
-    return { id, init: { pid, startTime }, isolation }
+    return { id, init: { pid, startTime } }
   }
 
   async changeLimits(id: string, change: LimitChange): Promise<Limits> {
@@ -328,7 +322,7 @@ export class OciBackend implements BareBackend {
     }
   }
 
-  async #start(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
+  async #start(start: Start, signal: AbortSignal): Promise<Omit<StartedSandbox, 'image'>> {
     const { spec, paths } = start
     const { uidRanges, disks, allocation } = this.#parts
     const failpoint = this.#failpointOf(spec.id)
@@ -348,11 +342,10 @@ export class OciBackend implements BareBackend {
     await runLaunch(launch, signal)
     await failpoint('create.launched')
     const isolation = await this.#measure(start, { init: initArgs(boot), bundle: launch.bundle }, signal)
-    await writeFile(paths.isolation, JSON.stringify(isolation))
     await this.#compiledFilter.keep(launch.runtime, paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
-    return running
+    return { ...running, isolation }
   }
 
   #failpointOf(id: string): Failpoint {
@@ -473,7 +466,6 @@ export class OciBackend implements BareBackend {
     const { groups, uidRanges } = this.#parts
     const failpoint = this.#failpointOf(id)
     this.#ending.add(id)
-    this.#isolations.delete(id)
     this.#meters.close(id)
     try {
       await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })

@@ -40,7 +40,6 @@ export interface SandboxPaths {
   /** What the runtime remembers of it. */
   readonly runtimeState: string
   readonly pidFile: string
-  readonly isolation: string
   readonly launchLog: string
   readonly runtimeLog: string
 }
@@ -64,7 +63,6 @@ export function pathsOf(places: Places, id: string): SandboxPaths {
     proc: join(dir, 'proc'),
     runtimeState: join(places.runtimeDir, 'runtime', id),
     pidFile: join(dir, 'init.pid'),
-    isolation: join(dir, 'isolation.json'),
     launchLog: join(dir, 'launch.log'),
     runtimeLog: join(dir, 'runtime.log'),
   }
