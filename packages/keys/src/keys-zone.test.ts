@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deadline, waitFor } from '@airlock/std'
@@ -95,6 +95,20 @@ describe('the process that holds the keys', requires('root', 'python3'), () => {
         calls: 0,
       },
     ])
+  })
+})
+
+describe('a process that the kernel lets others read', requires('root'), () => {
+  it('does not start', async () => {
+    // It never was root, so giving that up takes nothing from it.
+    const capabilities = ['+setuid', '+setgid', '+chown'].join(',')
+    const rights = ['--inh-caps', capabilities, '--ambient-caps', capabilities]
+    const execArgv = ['--reuid', `${UID}`, '--regid', `${UID}`, '--clear-groups', ...rights, process.execPath]
+    await using open = new KeysProcess({ main: { port: upstream.port } })
+    chownSync(open.home, UID, UID)
+    chownSync(join(open.home, 'public'), UID, UID)
+    const started = open.start({}, { execPath: '/usr/bin/setpriv', execArgv })
+    await expect(started).rejects.toThrow('lets processes that gave up root be dumped')
   })
 })
 

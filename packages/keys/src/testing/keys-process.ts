@@ -63,7 +63,11 @@ export class KeysProcess implements AsyncDisposable {
     renameSync(fresh, this.keyFile(upstream))
   }
 
-  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  /** `exec` is what runs it, if not Node itself. */
+  async start(
+    env: Readonly<Record<string, string>> = {},
+    exec: { readonly execPath?: string; readonly execArgv?: string[] } = {},
+  ): Promise<void> {
     const config: KeysConfig = {
       publicDir: join(this.home, 'public'),
       socket: this.socket,
@@ -74,6 +78,7 @@ export class KeysProcess implements AsyncDisposable {
       failpoint: null,
     }
     const child = fork(MAIN, {
+      ...exec,
       silent: true,
       env: { ...COMPILED, ...env, PATH: '', AIRLOCK_PROCESS: JSON.stringify(config) },
     })
