@@ -100,6 +100,8 @@ export {
 } from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
+  askAnswer,
+  askBody,
   BUILT_DOORS,
   connection,
   controlCall,
@@ -120,6 +122,8 @@ export {
   self,
   type Connection,
   type ConnectSandboxBody,
+  type AskAnswer,
+  type AskBody,
   type BuiltDoor,
   type ControlCall,
   type DoorConfig,

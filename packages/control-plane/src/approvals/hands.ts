@@ -1,5 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { findApiKey } from '../store/api-keys.ts'
+import { findSandbox } from '../store/sandboxes.ts'
 import type { Queries, Store } from '../store/engine/store.ts'
 import type { Caller } from '../app/caller.ts'
 
@@ -54,7 +55,13 @@ async function trace(
   return found
 }
 
+/** A program inside is in the hands of who made its sandbox. */
 async function findOrigin(db: Queries, actor: string): Promise<Origin | undefined> {
+  if (actor.startsWith('sandbox:')) {
+    const maker = (await findSandbox(db, actor.slice('sandbox:'.length)))?.actor
+    if (maker === undefined) throw new AirlockError('sandbox_not_found')
+    return { replaces: maker, createdBy: maker }
+  }
   const row = actor.startsWith('key:') ? await findApiKey(db, actor.slice('key:'.length)) : undefined
   return row && { replaces: row.replaces === null ? null : `key:${row.replaces}`, createdBy: row.createdBy }
 }
