@@ -110,6 +110,10 @@ export const BOUNDS = {
   /** How long a caller may wait for the answer. */
   approvalWaitMs: 300 * SECOND,
   /** Asks of one agent that nobody has answered. */
+  /** JSON that an ask of a program inside may say of its action. */
+  askDetailBytes: 4096,
+  /** Asks of one sandbox that wait for an answer. */
+  pendingAsks: 8,
   pendingApprovals: 100,
   /** The same of one tenant. */
   tenantPendingApprovals: 1000,

@@ -102,6 +102,8 @@ export {
 } from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
+  askAnswer,
+  askBody,
   BUILT_DOORS,
   connection,
   controlCall,
@@ -122,6 +124,8 @@ export {
   self,
   type Connection,
   type ConnectSandboxBody,
+  type AskAnswer,
+  type AskBody,
   type BuiltDoor,
   type ControlCall,
   type DoorConfig,

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { BOUNDS } from '../defaults.ts'
 import { INSIDE } from '../guest/boot.ts'
+import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
 
@@ -65,12 +67,50 @@ export const openDoorsRequest = z.strictObject({
     .refine((doors) => new Set(doors.map(({ door }) => door)).size === doors.length, 'must not repeat'),
 })
 
-/** What came in by a door. The doors say which sandbox: the one whose socket it was. */
-export const controlCall = z.strictObject({
-  sandbox: sandboxId,
-  token: z.string().max(8192).nullable(),
-  ask: tokenScope,
+/** More levels than a person reads. */
+const DETAIL_LEVELS = 6
+
+/** Whether a person can be shown all of it. Nothing is followed deeper than the bound. */
+function isShowable(value: unknown): boolean {
+  return isShallow(value, DETAIL_LEVELS) && Buffer.byteLength(JSON.stringify(value)) <= BOUNDS.askDetailBytes
+}
+
+/** A key that schemas would drop counts as too deep: what is shown is what was asked. */
+function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.entries(value).every(([key, item]) => key !== '__proto__' && isShallow(item, levels - 1))
+}
+
+/** What a program inside asks Guardian for. */
+export const askBody = z.strictObject({
+  action: z.string().regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 of a-z, 0-9, ".", "_" and "-"'),
+  detail: z
+    .unknown()
+    .refine(isShowable, {
+      error: `must be JSON of at most ${BOUNDS.askDetailBytes} bytes and ${DETAIL_LEVELS} levels`,
+      abort: true,
+    })
+    .pipe(z.record(z.string(), z.json()))
+    .optional(),
+  waitSeconds: z
+    .int()
+    .min(0)
+    .max(BOUNDS.approvalWaitMs / 1000)
+    .default(0),
 })
+export type AskBody = z.infer<typeof askBody>
+
+/** Every time when it was allowed; a refusal is an error. */
+export const askAnswer = z.strictObject({ allowed: z.literal(true), rules: z.array(matchedRule) })
+export type AskAnswer = z.infer<typeof askAnswer>
+
+const cameFrom = { sandbox: sandboxId, token: z.string().max(8192).nullable() }
+
+/** What came in by a door. The doors say which sandbox: the one whose socket it was. */
+export const controlCall = z.discriminatedUnion('ask', [
+  z.strictObject({ ...cameFrom, ask: z.literal(['self', 'heartbeat', 'renew']) }),
+  z.strictObject({ ...cameFrom, ask: z.literal('ask'), requestId: z.string().regex(/^req_[0-9a-z]+$/), body: askBody }),
+])
 export type ControlCall = z.infer<typeof controlCall>
 
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
@@ -104,7 +144,7 @@ export type DoorsChange = z.infer<typeof doorsChange>
 /** What the control plane says on the kept connection. */
 export const fromControlPlane = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  /** `value` is `self` or `renewedToken`, by what was asked. */
+  /** `value` is `self`, `renewedToken` or `askAnswer`, by what was asked. */
   z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
   z.strictObject({
     type: z.literal('refusal'),

@@ -1,14 +1,24 @@
-import type { Principal } from '@airlock/contract'
+import type { Principal, SandboxPrincipal } from '@airlock/contract'
 
-/** Who calls and by which request: known before anything else is. */
-export interface Caller {
-  readonly principal: Principal
+interface Asking<P> {
+  readonly principal: P
   readonly requestId: string
   /** The request itself, as far as an approval of it is bound to it. */
   readonly asked?: AskedRequest | undefined
   /** How long the caller waits for a person's answer; absent is not at all. */
   readonly approvalWait?: ApprovalWait | undefined
+  /** Throws when the caller may not ask any more. Called after each wait, before an approval is used. */
+  readonly assertGood?: (() => Promise<void>) | undefined
 }
+
+/** Who calls and by which request: known before anything else is. */
+export type Caller = Asking<Principal>
+
+/** A program in a sandbox that asks Guardian. No method of a subject takes one, so it can do nothing else. */
+export type SandboxCaller = Asking<SandboxPrincipal>
+
+/** Whoever may ask Guardian. */
+export type AnyCaller = Caller | SandboxCaller
 
 /** What was sent, parsed: the same request again is the same here. */
 export interface AskedRequest {

@@ -3,10 +3,14 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApprovalDesk } from './desk.ts'
 import { ApprovalNews } from './news.ts'
-import type { Caller } from '../app/caller.ts'
+import type { AnyCaller, Caller } from '../app/caller.ts'
+import { aRow } from '../monitor/testing/observed.ts'
+import { defaultAgent } from '../identity/first-start.ts'
+import { insertAgentIfAbsent } from '../store/agents.ts'
 import { insertApiKey } from '../store/api-keys.ts'
 import { listApprovals } from '../store/approvals.ts'
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
+import { insertSandbox } from '../store/sandboxes.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { ApprovalAnswers } from './approvals.ts'
@@ -110,6 +114,21 @@ const question: Question = {
   sandbox: `sbx_${'0'.repeat(26)}`,
   operation: { kind: 'command', argv: ['tee', 'x'], cwd: '/workspace', env: ['A'], timeoutMs: 1000 },
 }
+const SANDBOX = `sbx_${'0'.repeat(26)}`
+const ENDED = `sbx_${'2'.repeat(26)}`
+
+/** What a program inside asks, as Guardian asks it. */
+function inside(sandbox: string, body: { readonly action: string }): readonly [Partial<Question>, AnyCaller] {
+  const actor = `sandbox:${sandbox}`
+  const principal = { actor, tenant: 'acme', role: 'sandbox', agent: 'a', sandbox } as const
+  const asked = { route: 'sandbox.ask', params: { sandbox }, query: null, body }
+  const operation = { kind: 'other', payload: body } as const
+  return [
+    { point: 'sandbox.ask', actor, role: 'sandbox', sandbox, operation },
+    { principal, requestId: 'req_1', asked },
+  ]
+}
+
 const decision: Decision = {
   effect: 'ask',
   risk: 'high',
@@ -167,7 +186,7 @@ for (const dialect of DIALECTS)
       }
     }
 
-    const ask = async (server: Server, more: Partial<Question> = {}, asker: Caller = ASKER) =>
+    const ask = async (server: Server, more: Partial<Question> = {}, asker: AnyCaller = ASKER) =>
       server.desk.settle(asker, { ...question, ...more }, decision).then(
         (settled) => (settled === 'again' ? settled : settled.effect),
         (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
@@ -306,6 +325,46 @@ for (const dialect of DIALECTS)
       })
       await expect(refusing.approve(OPERATOR, id, ONCE)).rejects.toThrow('no evidence')
       expect(await only()).toBe(id)
+    })
+
+    it('takes eight asks of one sandbox, and those of others all the same', async () => {
+      const asks = async (n: number, id = SANDBOX) => ask(here, ...inside(id, { action: `a${n}` }))
+      for (let n = 0; n < 8; n++) expect(await asks(n)).toBe('approval_required')
+      expect(await asks(8)).toBe('policy_denied')
+      expect(await asks(3)).toBe('approval_required')
+      expect(await asks(8, `sbx_${'1'.repeat(26)}`)).toBe('approval_required')
+    })
+
+    it('ends the ask of a program whose sandbox has ended', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertAgentIfAbsent(db, { ...defaultAgent('acme', 1), id: 'a' }))
+      for (const [id, state] of [
+        [SANDBOX, 'active'],
+        [ENDED, 'stopped'],
+      ] as const) {
+        await store?.query((db) => insertSandbox(db, { ...aRow({ state }), id, tenant: 'acme', agent: 'a' }))
+        await ask(here, ...inside(id, { action: 'deploy' }))
+      }
+      await here.answers.expire()
+      expect((await pending()).map(({ sandbox }) => sandbox)).toEqual([SANDBOX])
+      expect(points('approval.expire').map(({ sandbox }) => sandbox)).toEqual([ENDED])
+    })
+
+    it('of a program is answered by another hand than the one that made its sandbox', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertAgentIfAbsent(db, { ...defaultAgent('acme', 1), id: 'a' }))
+      for (const id of ['developer', 'admin'])
+        await store?.query((db) => insertApiKey(db, { ...KEY, id, createdBy: 'system', replaces: null }))
+      const row = { ...aRow(), id: SANDBOX, tenant: 'acme', agent: 'a', actor: 'key:developer' }
+      await store?.query((db) => insertSandbox(db, row))
+      await ask(here, ...inside(SANDBOX, { action: 'deploy' }))
+      const id = await only()
+      await expect(here.answers.approve(as({ actor: 'key:developer' }), id, ONCE)).rejects.toMatchObject({
+        code: 'forbidden',
+      })
+      expect(await here.answers.approve(as({ actor: 'key:admin' }), id, ONCE)).toMatchObject({ state: 'approved' })
     })
 
     it('is answered by another hand than the one that asked: who made a key counts', async () => {

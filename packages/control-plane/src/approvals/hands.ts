@@ -1,5 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { listKeyLine } from '../store/api-keys.ts'
+import { findSandbox } from '../store/sandboxes.ts'
 import type { Queries, Store } from '../store/engine/store.ts'
 import type { Caller } from '../app/caller.ts'
 
@@ -36,10 +37,19 @@ async function actorsBehind(
   actor: string,
   through: Parameters<typeof listKeyLine>[1]['through'],
 ): Promise<ReadonlySet<string>> {
+  if (actor.startsWith('sandbox:'))
+    return new Set([actor, ...(await actorsBehind(db, await makerOf(db, actor), through))])
   if (!actor.startsWith('key:')) return new Set([actor])
   const line = await listKeyLine(db, { id: actor.slice('key:'.length), through, limit: MOST_KEYS + 1 })
   if (line.length > MOST_KEYS) throw new AirlockError('key_line_too_long')
   const makers = through === 'rotations' ? [] : line.map(({ createdBy }) => createdBy)
   const rotated = line.flatMap(({ replaces }) => (replaces === null ? [] : [`key:${replaces}`]))
   return new Set([actor, ...rotated, ...makers])
+}
+
+/** A program inside is in the hands of who made its sandbox. */
+async function makerOf(db: Queries, actor: string): Promise<string> {
+  const maker = (await findSandbox(db, actor.slice('sandbox:'.length)))?.actor
+  if (maker === undefined) throw new AirlockError('sandbox_not_found')
+  return maker
 }

@@ -57,6 +57,20 @@ describe('the key of a request', () => {
     expect(after.wideHash).toBe(before.wideHash)
   })
 
+  it('of a program inside is of that sandbox, and where it is wide of any sandbox of the agent', async () => {
+    const inside = (id: string, body: object) => {
+      const sandbox = `sbx_${id}`
+      const operation: Operation = { kind: 'other', payload: { action: 'deploy' } }
+      const of = { point: 'sandbox.ask', role: 'sandbox', actor: `sandbox:${sandbox}`, sandbox, operation } as const
+      return keyOf({ route: 'sandbox.ask', params: { sandbox }, query: null, body }, of)
+    }
+    const before = await inside(ID, { action: 'deploy' })
+    const elsewhere = await inside(OTHER, { action: 'deploy' })
+    expect([elsewhere.hash === before.hash, elsewhere.wideHash === before.wideHash]).toEqual([false, true])
+    const more = await inside(ID, { action: 'deploy', detail: { to: 'prod' } })
+    expect([more.hash === before.hash, more.wideHash === before.wideHash]).toEqual([false, false])
+  })
+
   it('leaves open what a caller calls a step, which is new with every try', async () => {
     const body = { code: 'x' }
     const [one, two] = [

@@ -160,6 +160,13 @@ describe('an ask', () => {
     await expect(guardian.pass(asker, deed)).rejects.toMatchObject({ code: 'policy_denied' })
   })
 
+  it('of a caller that is good no more when the answer comes is not settled, so no approval is used', async () => {
+    const { guardian, settled } = world({ book: [said('ask')], settle: async () => 'again' })
+    const assertGood = async () => Promise.reject(new AirlockError('token_refused'))
+    await expect(guardian.pass({ ...asker, assertGood }, deed)).rejects.toMatchObject({ code: 'token_refused' })
+    expect(settled).toHaveLength(1)
+  })
+
   it('is not looked at for ever', async () => {
     const { guardian, settled } = world({ book: [said('ask')], settle: async () => 'again' })
     await expect(guardian.pass(asker, deed)).rejects.toMatchObject({ code: 'approval_required' })

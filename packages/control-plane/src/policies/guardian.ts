@@ -1,17 +1,17 @@
 import { type AuditSink, redact } from '@airlock/audit'
 import {
   AirlockError,
+  type AskingRole,
   type Decision,
   type Evaluation,
   type GuardianStatus,
   isAirlockError,
   type Operation,
   type Question,
-  type Role,
   toAirlockError,
 } from '@airlock/contract'
 import { mergeDecisions } from '@airlock/policy'
-import type { Caller } from '../app/caller.ts'
+import type { AnyCaller } from '../app/caller.ts'
 import type { Deed } from './deed.ts'
 import type { KillList } from '../kills/kill-list.ts'
 import type { PolicyBook } from './policy-book.ts'
@@ -31,7 +31,7 @@ export interface Approvals {
    * holds now is looked at anew; or throws `approval_required`, or `policy_denied` when a person said no. That it was refused is
    * recorded by Guardian.
    */
-  settle(caller: Caller, question: Question, decision: Decision): Promise<Decision | 'again'>
+  settle(caller: AnyCaller, question: Question, decision: Decision): Promise<Decision | 'again'>
 }
 
 /** How often what holds is looked at anew after somebody was waited for. */
@@ -39,7 +39,7 @@ const MAX_LOOKS = 3
 
 /** Evidence says in which role it was asked for. */
 interface Known extends Deed {
-  readonly role: Role
+  readonly role: AskingRole
 }
 
 interface Parts {
@@ -84,7 +84,7 @@ export class Guardian {
    * Without it a rule sees what the record will say.
    */
   async pass(
-    caller: Caller,
+    caller: AnyCaller,
     deed: Deed,
     about: Operation | readonly [Operation, ...Operation[]] = otherOf(deed),
   ): Promise<Governed> {
@@ -93,6 +93,7 @@ export class Guardian {
     const questions = [question, ...others.map((other) => questionOf(caller, deed, other))]
     const known = { ...deed, role: caller.principal.role }
     for (let look = 1; ; look++) {
+      if (look > 1) await caller.assertGood?.()
       this.#assertAlive(known)
       const decision = await this.#decide(questions)
       if (decision.effect === 'deny') throw this.#refuse(known, decision, denial(decision))
@@ -109,7 +110,7 @@ export class Guardian {
   }
 
   async #settle(
-    of: { readonly caller: Caller; readonly deed: Known },
+    of: { readonly caller: AnyCaller; readonly deed: Known },
     question: Question,
     decision: Decision,
   ): Promise<Decision | 'again'> {
@@ -163,7 +164,7 @@ function mergeAll(decisions: readonly Decision[]): Decision {
   return decisions.reduce(mergeDecisions)
 }
 
-function questionOf({ principal }: Caller, deed: Deed, operation: Operation): Question {
+function questionOf({ principal }: AnyCaller, deed: Deed, operation: Operation): Question {
   const { point, tenant, actor, agent, sandbox } = deed
   return { point, tenant, actor, role: principal.role, agent, sandbox, operation }
 }

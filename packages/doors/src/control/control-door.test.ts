@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AirlockError, type ControlCall, type Self } from '@airlock/contract'
+import { AirlockError, type AskAnswer, type ControlCall, type Self } from '@airlock/contract'
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { controlDoor } from './control-door.ts'
 import type { Door } from '../doors.ts'
+import type { ControlAnswer } from '../link/control-plane-link.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const SELF: Self = {
@@ -25,7 +26,7 @@ const HEAD = 'Host: airlock\r\nAuthorization: Bearer alt_x.y\r\n'
 let dir: string
 let door: Door
 let calls: ControlCall[]
-let answer: () => Promise<Self>
+let answer: () => Promise<ControlAnswer>
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-door-'))
@@ -48,6 +49,23 @@ describe('what passes', () => {
     const { status, body } = await send(`${line} HTTP/1.1\r\n${HEAD}\r\n`)
     expect([status, body]).toEqual([200, SELF])
     expect(calls).toEqual([{ sandbox: SANDBOX, token: 'alt_x.y', ask }])
+  })
+
+  it('asks for an action with its detail, under the id that a refusal names, and passes the answer on', async () => {
+    const allowed: AskAnswer = { allowed: true, rules: [] }
+    answer = async () => allowed
+    const { status, body } = await post({ action: 'deploy', detail: { to: 'prod' }, waitSeconds: 3 })
+    expect([status, body]).toEqual([200, allowed])
+    const requestId = expect.stringMatching(/^req_/) as string
+    const asked = { action: 'deploy', detail: { to: 'prod' }, waitSeconds: 3 }
+    expect(calls).toEqual([{ sandbox: SANDBOX, token: 'alt_x.y', ask: 'ask', requestId, body: asked }])
+    answer = async () => Promise.reject(new AirlockError('approval_required', undefined, { approval: 'apr_1' }))
+    const refused = await post({ action: 'deploy' })
+    expect(refused.status).toBe(428)
+    const [, call] = calls
+    expect(refused.body).toMatchObject({
+      error: { code: 'approval_required', approval: 'apr_1', requestId: call?.ask === 'ask' && call.requestId },
+    })
   })
 
   it('carries no header, name or query of the request but the token', async () => {
@@ -125,6 +143,42 @@ describe('what does not pass', () => {
     expect(calls).toEqual([])
   })
 
+  it.each<[string, unknown]>([
+    ['no action', {}],
+    ['another spelling of an action', { action: 'Deploy' }],
+    ['an action that is too long', { action: 'a'.repeat(65) }],
+    ['a field that is not known', { action: 'a', sandbox: 'other' }],
+    ['a detail that is no object', { action: 'a', detail: ['x'] }],
+    ['a detail that is too large', { action: 'a', detail: { x: 'y'.repeat(4096) } }],
+    ['a detail that is too deep', { action: 'a', detail: deep(7) }],
+    ['a detail as deep as the body allows', { action: 'a', detail: deep(2500) }],
+    ['a detail with a key that schemas drop', '{"action":"a","detail":{"__proto__":{"x":1}}}'],
+    ['a wait that is too long', { action: 'a', waitSeconds: 301 }],
+    ['no JSON', 'noise'],
+    ['nothing', ''],
+  ])('an ask with %s', async (_what, body) => {
+    const { status, body: said } = await post(body)
+    expect([status, said]).toMatchObject([400, { error: { code: 'invalid_request' } }])
+    expect(calls).toEqual([])
+  })
+
+  it('a body that is larger than an ask can be', async () => {
+    const { status, body } = await post({ action: 'a', detail: { x: 'y'.repeat(20_000) } })
+    expect([status, body]).toMatchObject([413, { error: { code: 'body_too_large' } }])
+  })
+
+  it('more asks at once than a person is asked about', async () => {
+    const held = Promise.withResolvers<AskAnswer>()
+    answer = () => held.promise
+    const waiting = Array.from({ length: 8 }, async () => post({ action: 'a', waitSeconds: 300 }))
+    await expect.poll(() => calls.length).toBe(8)
+    expect((await post({ action: 'a' })).status).toBe(429)
+    answer = async () => SELF
+    expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
+    held.resolve({ allowed: true, rules: [] })
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200))
+  })
+
   it('CONNECT, which is cut off', async () => {
     expect((await send(`CONNECT airlock:80 HTTP/1.1\r\n${HEAD}\r\n`)).text).toBe('')
     expect(calls).toEqual([])
@@ -145,7 +199,7 @@ describe('what does not pass', () => {
   })
 
   it('more connections than it has, when all of them wait for an answer', async () => {
-    const held = Promise.withResolvers<Self>()
+    const held = Promise.withResolvers<ControlAnswer>()
     answer = () => held.promise
     const served = Array.from({ length: 16 }, async () => send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`))
     await expect.poll(() => calls.length).toBe(16)
@@ -179,7 +233,7 @@ describe('a newcomer takes the place of', () => {
   })
 
   it('none that waits for an answer', async () => {
-    const held = Promise.withResolvers<Self>()
+    const held = Promise.withResolvers<ControlAnswer>()
     answer = () => held.promise
     const served = send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)
     await expect.poll(() => calls.length).toBe(1)
@@ -236,6 +290,16 @@ async function open(): Promise<Door> {
     },
   }
   return controlDoor({ controlPlane, log: quiet() })({ ...AT, dir })
+}
+
+async function post(body: unknown) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return send(`POST /v1/self/ask HTTP/1.1\r\n${HEAD}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+}
+
+/** An object with objects in it, so many levels. */
+function deep(levels: number): object {
+  return Array.from({ length: levels - 1 }).reduce<object>((inner) => ({ x: inner }), {})
 }
 
 function quiet() {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { type ControlCall, DOOR_SOCKETS } from '@airlock/contract'
+import { AirlockError, askBody, type AskBody, BOUNDS, describeIssues, DOOR_SOCKETS } from '@airlock/contract'
 import type { Log } from '@airlock/std'
+import { decodeText, parseJson } from '@airlock/wire'
 import type { OpenDoor } from '../doors.ts'
 import type { ControlPlaneLink } from '../link/control-plane-link.ts'
 import { json, openHttpDoor, type Route } from '../listener/http-door.ts'
@@ -13,7 +14,7 @@ interface ControlDoorOptions {
 
 const ANSWER_MS = 5_000
 const HOSTS: ReadonlySet<string> = new Set(['airlock', 'localhost'])
-const BOUNDS = {
+const CONNECTIONS = {
   connections: 16,
   requestsPerConnection: 100,
   headMs: 5_000,
@@ -24,15 +25,19 @@ const BOUNDS = {
 } as const
 /** Each renewal is a record: no sandbox may fill the evidence with them. */
 const RENEWAL_RATE = { burst: 10, perSecond: 0.1 }
+/** The same, and a person reads each new ask. */
+const ASK_RATE = { burst: 20, perSecond: 0.2 }
+/** Room for the detail, however it is written. */
+const MAX_ASK_BYTES = 16 * 1024
 
 /**
- * The door by which a program inside asks who it is, says that it lives, and renews its token. Which socket it came by is
- * who it is; the token has to agree, and that is for the control plane to say. Nothing that came in is passed on but the
- * token: what is asked there is written anew.
+ * The door by which a program inside asks who it is, says that it lives, renews its token, and asks whether it may do something.
+ * Which socket it came by is who it is; the token has to agree, and that is for the control plane to say. Nothing that came in is
+ * passed on but the token and an ask that was parsed: what is asked there is written anew.
  */
 export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor {
   return async ({ sandbox, dir }) => {
-    const route = (ask: ControlCall['ask']): Route => ({
+    const route = (ask: 'self' | 'heartbeat' | 'renew'): Route => ({
       maxBodyBytes: 0,
       answer: json(async ({ token, signal }) =>
         controlPlane.call({ sandbox, token, ask }, { answerMs: ANSWER_MS, signal }),
@@ -45,8 +50,18 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
         'GET /v1/self': route('self'),
         'POST /v1/self/heartbeat': route('heartbeat'),
         'POST /v1/self/token': { ...route('renew'), rate: RENEWAL_RATE },
+        'POST /v1/self/ask': {
+          maxBodyBytes: MAX_ASK_BYTES,
+          rate: ASK_RATE,
+          atOnce: BOUNDS.pendingAsks,
+          answer: json(async ({ requestId, token, body: bytes, signal }) => {
+            const body = parseAsk(bytes)
+            const answerMs = body.waitSeconds * 1000 + ANSWER_MS
+            return controlPlane.call({ sandbox, token, ask: 'ask', requestId, body }, { answerMs, signal })
+          }),
+        },
       },
-      bounds: BOUNDS,
+      bounds: CONNECTIONS,
       log,
     })
     return {
@@ -59,4 +74,11 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
       close: async () => http.close(),
     }
   }
+}
+
+/** Fails closed: a field that is not known, or a detail that nobody could read whole, is refused. */
+function parseAsk(bytes: Buffer): AskBody {
+  const parsed = askBody.safeParse(parseJson(decodeText(bytes)))
+  if (!parsed.success) throw new AirlockError('invalid_request', describeIssues(parsed.error))
+  return parsed.data
 }

@@ -1,5 +1,6 @@
 import {
   AirlockError,
+  askAnswer,
   type ControlCall,
   DOORS_PROTOCOL,
   type DoorsChange,
@@ -22,7 +23,7 @@ const MAX_PINGS = 4
 /** Calls of one sandbox under way: the others keep their share of the connection. */
 const CALLS_OF_SANDBOX = 32
 
-const ANSWERS = { self, heartbeat: self, renew: renewedToken } as const
+const ANSWERS = { self, heartbeat: self, renew: renewedToken, ask: askAnswer } as const
 export type ControlAnswer = z.infer<(typeof ANSWERS)[ControlCall['ask']]>
 
 interface CallOptions {

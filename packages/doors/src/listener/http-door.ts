@@ -2,7 +2,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { AirlockError, toAirlockError } from '@airlock/contract'
-import { endSoon, type Log, type Rate, TokenBucket } from '@airlock/std'
+import { endSoon, type Log, newId, type Rate, TokenBucket } from '@airlock/std'
 import { readBounded, sendJson } from '@airlock/wire'
 import { type Head, readHead } from './plain-head.ts'
 import { refuse, refuseMalformed } from './refuse.ts'
@@ -24,6 +24,8 @@ export interface DoorBounds {
 
 /** What a route is given: a request that means the same to every reader. */
 export interface DoorRequest {
+  /** Names the request where it is refused, and in evidence. */
+  readonly requestId: string
   readonly token: string | null
   readonly body: Buffer
   /** Aborts when the connection is gone. */
@@ -159,21 +161,24 @@ class HttpDoor {
   // oxlint-disable-next-line max-params -- a route, what it is asked, and where the answer goes
   async #serve(route: OpenRoute, { token }: Head, exchange: Exchange): Promise<void> {
     const { request, response } = exchange
+    const requestId = newId('req')
     route.underWay += 1
     try {
       const body = await readBounded(request, { maxBytes: route.maxBodyBytes })
-      await this.#seats.during(request.socket, async (signal) => route.answer({ token, body, signal }, response))
+      await this.#seats.during(request.socket, async (signal) =>
+        route.answer({ requestId, token, body, signal }, response),
+      )
     } catch (thrown) {
-      this.#refuse(exchange, toAirlockError(thrown))
+      this.#refuse(exchange, toAirlockError(thrown), requestId)
     } finally {
       route.underWay -= 1
     }
   }
 
   /** Programs that were refused start anew, on another connection. */
-  #refuse({ request, response }: Exchange, error: AirlockError): void {
+  #refuse({ request, response }: Exchange, error: AirlockError, requestId = newId('req')): void {
     this.#refused.add(request.socket)
-    refuse(response, error)
+    refuse(response, error, requestId)
   }
 }
 
