@@ -1,5 +1,5 @@
 import { chmodSync, constants, copyFileSync, linkSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { isSystemError } from '../system-error.ts'
 import { makeDirectory } from './image.ts'
 
