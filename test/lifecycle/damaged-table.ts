@@ -34,7 +34,7 @@ const ENDED: Partial<Found> = {
 const OF_SANDBOX = 'data-plane/sandboxes/{sandbox}'
 const OF_PROGRAMS = 'data-plane/programs/*'
 
-/** Every class of files of a state directory. The table of docs/deploy.md says the same. */
+/** Every class of files of a state directory. The table of docs/backup.md says the same. */
 export const CLASSES: readonly DamagedClass[] = [
   { ...derived('airlock.lock'), mayBeEmpty: true },
   ...['logs/*', 'data-plane/probes.json', 'run/processes.json'].map(derived),
