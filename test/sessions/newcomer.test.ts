@@ -146,10 +146,6 @@ describe('at the command line', () => {
       'error: There is no program nothere in the PATH of the sandbox. (executable_not_found)\nCheck its name. More programs: airlock template build NAME --package PACKAGE, then --template NAME\n',
     ],
     [
-      ['run', '--', '/nothere'],
-      'error: There is no program /nothere in the sandbox. (executable_not_found)\nCheck its name. More programs: airlock template build NAME --package PACKAGE, then --template NAME\n',
-    ],
-    [
       ['run', '--', 'sudo', 'ls'],
       /^error: The rule builtin\/privilege-escalation denies it: .*\(policy_denied\)\nSee the rule: airlock guardian rules\. To change it: docs\/guardian\.md\n$/,
     ],
