@@ -46,7 +46,7 @@ describe('an upstream', () => {
   })
 
   it('is not read from a variable', () => {
-    expect(() => parseConfig({}, { AIRLOCK_LLM: '{}' })).toThrow('llm')
+    expect(() => parseConfig({}, { AIRLOCK_LLM: '{}' })).toThrow('AIRLOCK_LLM is no setting.')
   })
 
   it.each([

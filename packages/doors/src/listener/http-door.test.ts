@@ -13,7 +13,11 @@ let answer: (request: DoorRequest) => Promise<unknown>
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-http-door-'))
-  door = await openHttpDoor({
+  door = await open(100_000)
+})
+
+async function open(silentMs: number): Promise<typeof door> {
+  return openHttpDoor({
     path: join(dir, 'a.sock'),
     hosts: new Set(['a']),
     routes: { 'POST /ask': { maxBodyBytes: 8, answer: json(async (request) => answer(request)) } },
@@ -23,12 +27,12 @@ beforeEach(async () => {
       headMs: 100_000,
       requestMs: 100_000,
       idleMs: 100_000,
-      silentMs: 50,
+      silentMs,
       rate: { burst: 100, perSecond: 100 },
     },
     log: createLog({ process: 'doors', level: 'silent', write: () => {} }),
   })
-})
+}
 
 afterEach(async () => {
   await door.close()
@@ -45,6 +49,8 @@ async function dial(): Promise<Socket> {
 }
 
 it('a connection that waits for its answer is not cut for its silence, as others are', async () => {
+  await door.close()
+  door = await open(50)
   const held = Promise.withResolvers<void>()
   answer = async () => held.promise.then(() => ({ late: true }))
   const waiting = await dial()
