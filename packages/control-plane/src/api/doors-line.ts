@@ -49,6 +49,8 @@ export class DoorsLine {
   }
 
   #hear(line: string): void {
+    // What came in one piece with the frame that ended it.
+    if (!this.#lines.isOpen) return
     const frame = parse(line)
     if (!frame || this.#isGreeted === (frame.type === 'hello')) return this.#break('it said what was not agreed')
     switch (frame.type) {

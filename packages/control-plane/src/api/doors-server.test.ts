@@ -67,6 +67,19 @@ it.each([
   expect(logged.join()).toContain('closing the connection of the doors')
 })
 
+it('does nothing of what comes in one piece with the frame that ended the connection', async () => {
+  let calls = 0
+  answer = async () => {
+    calls += 1
+    return new Promise(() => {})
+  }
+  const doors = await dial(HELLO)
+  await doors.hears(1)
+  doors.socket.write(`noise\n${JSON.stringify({ type: 'call', id: 1, call: CALL })}\n`)
+  await doors.closed
+  expect(calls).toBe(0)
+})
+
 it('ends calls that nobody waits for: those that are cancelled, and all when the connection is gone', async () => {
   const ended: number[] = []
   let begun = 0

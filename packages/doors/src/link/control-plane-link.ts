@@ -126,8 +126,10 @@ export class ControlPlaneLink {
   }
 
   #hear(line: string, socket: LineSocket): void {
+    // What came in one piece with the frame that ended it.
+    if (!socket.isOpen) return
     const frame = parse(line)
-    if (!frame || (!this.#isGreeted && frame.type !== 'hello'))
+    if (!frame || this.#isGreeted === (frame.type === 'hello'))
       return this.#break(socket, 'it says what was not agreed')
     switch (frame.type) {
       case 'hello':

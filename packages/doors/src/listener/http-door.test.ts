@@ -16,6 +16,7 @@ beforeEach(async () => {
   door = await open(100_000)
 })
 
+/** `silentMs`: until a connection without a request is closed, before and after an answer. */
 async function open(silentMs: number): Promise<typeof door> {
   return openHttpDoor({
     path: join(dir, 'a.sock'),
@@ -26,7 +27,7 @@ async function open(silentMs: number): Promise<typeof door> {
       requestsPerConnection: 8,
       headMs: 100_000,
       requestMs: 100_000,
-      idleMs: 100_000,
+      idleMs: silentMs,
       silentMs,
       rate: { burst: 100, perSecond: 100 },
     },
