@@ -63,6 +63,11 @@ export class Readiness {
     return isNew
   }
 
+  /** Whether the chain of a tenant is being checked, so nothing can be recorded of it yet. */
+  isWaiting(tenant: string): boolean {
+    return this.#waiting.has(tenant)
+  }
+
   /** How many chains are broken. */
   get brokenChains(): number {
     return this.#broken.size

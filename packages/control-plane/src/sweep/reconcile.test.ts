@@ -256,6 +256,14 @@ for (const dialect of DIALECTS)
         expect(await world.story(id)).toEqual(['sandbox.create requested', 'sandbox.create done', 'sandbox.adopt done'])
       })
 
+      it('starts while the chain of one tenant is being checked', async () => {
+        const id = await create()
+        world.context.readiness.setChain('default', 'waiting')
+        world.refused = ['sandbox.adopt done']
+        await world.lifecycle.reconciler.adopt()
+        expect(await world.story(id)).toEqual(['sandbox.create requested', 'sandbox.create done', 'sandbox.adopt done'])
+      })
+
       it.each(['create.row-written', 'create.recorded', 'create.started'] as const)(
         'destroys a sandbox whose creation was cut at %s, and its outcome is unknown',
         async (where) => {

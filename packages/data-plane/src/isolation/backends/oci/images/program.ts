@@ -138,7 +138,7 @@ export function removeOldPrograms(stateDir: string, current: Program, sandboxes:
   const fstabs = readdirSync(sandboxes)
     .map((id) => join(sandboxes, id, 'launch', 'fstab'))
     // One that has none was not launched.
-    .flatMap((path) => (existsSync(path) ? [readFileSync(path, 'utf8')] : []))
+    .flatMap((path) => (existsSync(path) ? [readText(path)] : []))
   const images = readdirSync(imagesDir(stateDir)).filter((name) => BEFORE.test(name))
   const all = [
     ...images.map((name) => join(imagesDir(stateDir), name)),
@@ -149,6 +149,16 @@ export function removeOldPrograms(stateDir: string, current: Program, sandboxes:
   if (fstabs.some((text) => !all.some((dir) => text.includes(`/${basename(dir)}`)))) return
   for (const dir of all)
     if (basename(dir) !== current.name && !isUsed(dir)) rmSync(dir, { recursive: true, force: true })
+}
+
+/** Empty when it cannot be read. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // The caller takes it for damaged.
+    return ''
+  }
 }
 
 /** Where versions before this one kept theirs. */
