@@ -77,6 +77,7 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     },
     capacity: 50,
     oversubscription: { memory: 2, disk: 1, cpus: 25 },
+    models: [],
     budgetDefaults: {
       sandboxes: 5,
       memoryBytes: 2_147_483_648,
