@@ -323,7 +323,7 @@ export function toAirlockError(value: unknown): AirlockError {
   return isAirlockError(value) ? value : new AirlockError('internal', undefined, { cause: value })
 }
 
-/** Why a process could not start, for whoever starts it: what happened, and what to do. Undefined for a fault of our own. */
+/** Why a process could not start, for the terminal: what happened, and what to do. Undefined for a fault of our own. */
 export function sayObstacle(error: unknown): string | undefined {
   return isAirlockError(error) && error.code !== 'internal' ? `${error.message} ${error.hint}` : undefined
 }

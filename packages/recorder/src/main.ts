@@ -20,6 +20,10 @@ try {
 } catch (error) {
   const obstacle = sayObstacle(error)
   if (obstacle === undefined) log.error('the recorder could not start', { error })
-  else log.error(obstacle)
+  else {
+    // The log file has the cause, the terminal the sentence.
+    log.info('the start failed', { error })
+    log.error(obstacle)
+  }
   process.exit(1)
 }

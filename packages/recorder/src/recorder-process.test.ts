@@ -303,7 +303,7 @@ describe.concurrent('a recorder whose host lost its power', () => {
     await expect(client.require(aRecord(3))).rejects.toMatchObject({ code: 'evidence_broken' })
   })
 
-  it('cuts off nothing when whoever asks knows that something of it was acknowledged', async () => {
+  it('cuts off nothing when the client knows that a missing record was acknowledged', async () => {
     await using recorder = await RecorderProcess.start()
     const client = recorder.client()
     await client.require(aRecord(0))

@@ -5,7 +5,7 @@ import { describeNode, isHolder } from '../store/nodes.ts'
 import { listTenants } from '../store/tenants.ts'
 import type { Context } from '../app/context.ts'
 
-/** So many new lives of the recorder are judged at one look. */
+/** Restarts of the recorder that one round follows. */
 const LIVES = 3
 /** The chain of what belongs to no tenant. */
 export const SYSTEM = 'system'

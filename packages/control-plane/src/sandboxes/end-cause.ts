@@ -31,7 +31,7 @@ export const LOST_FOR = {
   },
   state_damaged: {
     code: 'state_damaged',
-    message: 'Files of the sandbox on its host were damaged while the server was stopped.',
+    message: 'Files of the sandbox on its host are damaged.',
   },
 } as const
 

@@ -66,13 +66,15 @@ export class Retention {
   async enforce(chains: Iterable<Kept>): Promise<void> {
     const loads: Load[] = []
     for (const kept of chains) {
-      await this.#recordDrop(kept)
-      const load = await loadOf(kept)
-      loads.push(load)
-      // One chain that fails holds up none of the others, and its bytes count.
-      await this.#dropOld(load).catch((error: unknown) => {
+      try {
+        await this.#recordDrop(kept)
+        const load = await loadOf(kept)
+        loads.push(load)
+        await this.#dropOld(load)
+      } catch (error) {
+        // One chain that fails holds up none of the others.
         this.#log.warn('old evidence of a tenant could not be dropped', { tenant: kept.archive.place.tenant, error })
-      })
+      }
     }
     await this.#dropLargest(loads)
   }

@@ -27,7 +27,7 @@ export function damagedFiles(dir: string): readonly string[] | 'unknown' {
     .map(([path]) => path)
 }
 
-/** Takes the named files of another tree, each in one step: whoever uses the tree meanwhile sees the old file or the new one. */
+/** Takes the named files of another tree, each in one step: a sandbox that uses the tree sees the old file or the new one. */
 export function takeFrom(fresh: string, dir: string, paths: readonly string[] | 'unknown'): void {
   const all = paths === 'unknown' ? [...Object.keys(listOf(fresh)), LIST] : paths
   for (const path of all) {
@@ -44,10 +44,14 @@ function listOf(dir: string): FileList {
 }
 
 function describe(path: string): FileList[string] {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (!found) return { bytes: -1, sha256: null }
-  const bytes = found.size <= HASHED_BYTES ? readFileSync(path) : readEnds(path, found.size)
-  return { bytes: found.size, sha256: createHash('sha256').update(bytes).digest('hex') }
+  try {
+    const { size } = statSync(path)
+    const bytes = size <= HASHED_BYTES ? readFileSync(path) : readEnds(path, size)
+    return { bytes: size, sha256: createHash('sha256').update(bytes).digest('hex') }
+  } catch {
+    // Missing or unreadable: equal to no file that was whole.
+    return { bytes: 0, sha256: null }
+  }
 }
 
 function readEnds(path: string, size: number): Buffer {
