@@ -28,6 +28,11 @@ const PACKAGES = {
     why: 'has host privileges: it loads little',
   },
   doors: { zones: ['contract', 'std', 'wire'], npm: ['zod'], why: 'meets hostile bytes and has no host privileges' },
+  keys: {
+    zones: ['contract', 'std', 'wire'],
+    npm: ['undici', 'zod'],
+    why: 'holds the keys of providers: it loads little, and knows no other process',
+  },
   recorder: { zones: ['audit', 'contract', 'std', 'wire'], npm: ['zod'], why: 'is the one writer of evidence' },
   supervisor: { zones: ['contract', 'std'], npm: ['smol-toml'], why: 'starts processes, and loads none of them' },
   guest: { zones: ['contract', 'std'], npm: [], why: 'runs among hostile code, as one file without dependencies' },
@@ -83,8 +88,16 @@ const FOLDERS = {
     session: ['vault'],
     vault: [],
   },
+  // A door is a folder that knows no other. All of them share how bytes from inside are heard, and how the control plane is asked.
+  doors: {
+    control: ['link', 'listener'],
+    link: [],
+    listener: [],
+  },
   guest: {
     transport: ['session'],
+    // Speaks for programs inside at the doors: what it does must not reach what the host asks of the guest, nor the other way round.
+    doors: [],
     session: ['process', 'files'],
     files: ['process'],
     kernels: ['session'],
@@ -121,8 +134,11 @@ const RESTRICTED = [
       'packages/control-plane/src/config.ts',
       'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
-      'packages/doors/src/',
+      'packages/keys/src/',
+      'packages/doors/src/listener/',
+      'packages/doors/src/server.ts',
       'packages/guest/src/transport/',
+      'packages/guest/src/doors/',
       'packages/guest/src/process/',
       'packages/guest/src/kernels/node/control.ts',
       'packages/sdk/',
@@ -158,6 +174,7 @@ const RESTRICTED = [
 /** Single files that may do more than their zone. */
 const EXCEPTIONS = {
   'packages/cli/src/verbs/serve.ts': { zones: ['supervisor'], why: '`airlock serve` is the supervisor' },
+  'packages/cli/src/verbs/uninstall.ts': { zones: ['supervisor'], why: 'what starts the supervisor put it into PATH' },
   'packages/cli/src/verbs/service-unit.ts': { zones: ['supervisor'], why: 'the units start the supervisor' },
   'packages/cli/src/verbs/doctor.ts': { zones: ['data-plane'], why: '`airlock doctor` runs its checks' },
 }

@@ -1,4 +1,4 @@
-# A picture, saved beside you: npx airlock run examples/plot.py
+# A picture, saved beside you: airlock run examples/plot.py
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -1,4 +1,4 @@
-# A table of a CSV: npx airlock run --with examples/sales.csv examples/sales.py
+# A table of a CSV: airlock run --with examples/sales.csv examples/sales.py
 import pandas as pd
 
 sales = pd.read_csv("sales.csv")

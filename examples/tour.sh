@@ -1,4 +1,4 @@
-# A shell that remembers its functions and where it is: npx airlock run examples/tour.sh Ada
+# A shell that remembers its functions and where it is: airlock run examples/tour.sh Ada
 greet() {
   echo "hello ${1:-you}, from $(whoami) in $PWD"
 }

@@ -1,4 +1,4 @@
-// Types and top-level await: npx airlock run examples/workers.ts
+// Types and top-level await: airlock run examples/workers.ts
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 

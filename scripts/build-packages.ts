@@ -1,5 +1,5 @@
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type BuildOptions, type Metafile } from 'esbuild'
 import { cliDeclarations, sdkDeclarations, type Declarations } from './package-declarations.ts'
@@ -99,7 +99,10 @@ function licenses(metafile: Metafile): string {
 }
 
 function writeDeclarations(directory: string, declarations: Declarations): void {
-  for (const [name, text] of declarations) writeFileSync(join(directory, name), text)
+  for (const [name, text] of declarations) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true })
+    writeFileSync(join(directory, name), text)
+  }
 }
 
 function writeJson(path: string, value: object): void {

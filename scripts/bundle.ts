@@ -10,6 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** What is started, each from its `src/main.ts`, and what becomes of its `import()`s. */
 const PROGRAMS = {
   recorder: 'one file',
+  keys: 'one file',
   'data-plane': 'one file',
   doors: 'one file',
   'control-plane': 'one file',

@@ -6,9 +6,11 @@ import {
   ERRORS,
   GUARDED_ERRORS,
   isGoverned,
+  MODEL_SETTINGS,
   ROUTES,
   SECRET_VARIABLES,
   SETTINGS,
+  UPSTREAM_SETTINGS,
   type Route,
 } from '@airlock/contract'
 
@@ -72,12 +74,51 @@ function configuration(): string {
     'Clients (SDK and CLI) read `AIRLOCK_URL` and `AIRLOCK_API_KEY`. Without a key they look for `developer.key` in the home of',
     'a server on the same machine, which `AIRLOCK_HOME` names when it is not the usual one.',
     '',
+    ...upstreams(),
+    '',
     '## Limits of a sandbox and of a command',
     '',
     'What a caller gets without asking, and how far asking goes.',
     '',
     ...table(['limit', 'default', 'least', 'most'], limits),
   ])
+}
+
+function upstreams(): readonly string[] {
+  const rows = (settings: typeof UPSTREAM_SETTINGS | typeof MODEL_SETTINGS) =>
+    Object.entries(settings).map(([key, { schema, about }]) => [
+      `\`${key}\``,
+      byDefault(schema.safeParse(undefined)),
+      about,
+    ])
+  return [
+    '## Upstreams of models',
+    '',
+    '`[llm.upstream.NAME]` is a provider of models. It is in `airlock.toml` alone: tables have no variables. A server with an',
+    'upstream starts one process more, `keys`, which alone holds the keys and dials providers',
+    '([decision 0051](decisions/0051-keys-in-one-process.md)). Nothing asks it yet: there is no door for models.',
+    '',
+    '```toml',
+    '[llm.upstream.main]',
+    'kind = "openai"',
+    'base_url = "https://api.openai.com/v1"',
+    'key_file = "/etc/airlock/main.key"',
+    '',
+    '[llm.upstream.main.models."gpt-5"]',
+    'context_window = 400000',
+    'max_output = 128000',
+    'price = { input = "1.25", output = "10", cache_read = "0.125", cache_write = "1.25" }',
+    '',
+    '[llm.upstream.main.aliases]',
+    'fast = "gpt-5"',
+    '```',
+    '',
+    'A key in this file is an error, and so is a key file that others may read: `chmod 600` it.',
+    '',
+    ...table(['key of an upstream', 'default', 'what it is'], rows(UPSTREAM_SETTINGS)),
+    '',
+    ...table(['key of a model', 'default', 'what it is'], rows(MODEL_SETTINGS)),
+  ]
 }
 
 function operations(): string {

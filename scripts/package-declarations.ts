@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -103,14 +103,17 @@ function reachable(entry: string, read: (name: string) => string): Declarations 
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
     if (files.has(`${name}.d.ts`)) continue
     const text = read(name)
-      .replaceAll("'@airlock/contract/errors'", "'./contract-errors.js'")
+      .replaceAll(
+        "'@airlock/contract/errors'",
+        `'${relative(dirname(`/${name}`), '/contract-errors.js').replace(/^(?!\.)/, './')}'`,
+      )
       .replaceAll(OWN, "'$1.js'")
     files.set(`${name}.d.ts`, text)
-    for (const match of text.matchAll(/'\.\/([\w-]+)\.js'/g)) pending.push(match[1] ?? '')
-    const foreign = /from '(?!\.\/)[^']*'|import\("[^"]*"\)/.exec(text)
+    for (const match of text.matchAll(/'(\.{1,2}\/[\w./-]+)\.js'/g)) pending.push(join(dirname(name), match[1] ?? ''))
+    const foreign = /from '(?!\.)[^']*'|import\("[^"]*"\)/.exec(text)
     if (foreign) throw new TypeError(`${name}.d.ts refers to something that is not packed: ${foreign[0]}`)
   }
   return files
 }
 
-const OWN = /'(\.\/[\w-]+)\.ts'/g
+const OWN = /'(\.{1,2}\/[\w./-]+)\.ts'/g

@@ -3,8 +3,8 @@
 #
 # input.point      what is wanted: command.run, step.run, file.read, file.write, sandbox.create, grant.add, key.create, …
 # input.tenant     whose it is
-# input.actor      who asks, as evidence names it: key:<id>
-# input.role       admin, operator, developer or auditor
+# input.actor      who asks, as evidence names it: key:<id>, or sandbox:<id> for a program inside
+# input.role       admin, operator, developer or auditor; sandbox for a program inside
 # input.agent      the agent it is for, or null
 # input.sandbox    the sandbox it is in, or null
 # input.operation  what exactly, by its kind:
@@ -15,7 +15,7 @@
 #   {"kind": "sandbox", "template": "base", "tier": "standard", "limits": {…}, "labels": {…}, "lifetimeMs": 0, "mounts": […]}
 #   {"kind": "network", "host": "example.com", "port": 443}
 #   {"kind": "model", "model": "…"}
-#   {"kind": "other", "payload": {…}}
+#   {"kind": "other", "payload": {…}}; of sandbox.ask: {"action": "…", "detail": {…}}
 #
 # The answer is an object: effect (allow, ask or deny), and as it likes risk (low, medium, high, critical), reasons (texts) and
 # conditions (maxTimeoutMs, readOnly: true, tier: "strict"). {"allow": true|false, "reason": "…"} is understood too. No answer,

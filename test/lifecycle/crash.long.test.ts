@@ -1,14 +1,13 @@
-import { PROCESSES } from '@airlock/contract'
 import { afterAll, describe, it } from 'vitest'
 import { requires } from '../support/requires.ts'
 import { SAMPLED } from '../support/sampled-tables.ts'
-import { crashName } from './crash-table.ts'
+import { crashName, VICTIMS } from './crash-table.ts'
 import { CrashRuns } from './crash.ts'
 
 const CASES = SAMPLED.crashLong.sample()
 
 // One server for each victim, side by side: they mostly wait.
-describe.each(PROCESSES)('kill -9 of the %s', { concurrent: true, ...requires('root', 'crun') }, (victim) => {
+describe.each(VICTIMS)('kill -9 of the %s', { concurrent: true, ...requires('root', 'crun') }, (victim) => {
   const runs = new CrashRuns()
   afterAll(async () => runs.stop())
 

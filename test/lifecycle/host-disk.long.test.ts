@@ -38,8 +38,7 @@ describe('a host that promises no more disk than it has', requires('root'), () =
     await admin.budgets.setAgent('small', { diskBytes: 48 * MIB })
     expect(await refusal(create(acme, 64, 'small'))).toEqual({
       code: 'budget_exhausted',
-      message:
-        'The budget of the agent small is exhausted: diskBytes, 0 of 50331648 are reserved, and 67108864 more were asked for.',
+      message: 'The agent small may use 48 MiB of disk: 0 B are taken, and 64 MiB more were asked for.',
     })
     expect(await refusal(create(acme, 10 * 1024))).toEqual({
       code: 'capacity_exhausted',

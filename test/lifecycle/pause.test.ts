@@ -127,8 +127,11 @@ describe('a sandbox that is paused', () => {
     await using sandbox = await airlock.sandboxes.create()
     const session = await airlock.sessions.create({ sandbox: sandbox.id, runtime: 'python' })
     const command = await sandbox.start({ shell: 'sleep 1.5; echo whole' }, { timeoutMs: 8_000 })
-    const step = session.run('import time\ntime.sleep(1.5)\nprint("whole")', { timeoutMs: 8_000 })
-    await waitFor(async () => ((await session.steps()).items.length > 0 ? true : undefined), soon())
+    const code = 'import time\nopen("/workspace/began", "w").close()\ntime.sleep(1.5)\nprint("whole")'
+    const step = session.run(code, { timeoutMs: 8_000 })
+    // A step that is listed may not have begun, and a pause would refuse it.
+    const hasBegun = async () => (await sandbox.run(['test', '-e', '/workspace/began'])).exitCode === 0 || undefined
+    await waitFor(hasBegun, soon())
     await sandbox.pause()
     await new Promise((resolve) => setTimeout(resolve, 8_500))
     await sandbox.resume()

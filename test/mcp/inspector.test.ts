@@ -1,12 +1,13 @@
 import { TOOLS } from '@airlock/mcp'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requires } from '../support/requires.ts'
+import { linkCommand } from '../../packages/supervisor/src/command/link.ts'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { AIRLOCK, stdioEnvironment } from './client.ts'
 
@@ -20,12 +21,16 @@ let server: BorrowedServer
 let home: string
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'airlock-inspector-'))
+  mkdirSync(join(home, 'bin'))
+  linkCommand(AIRLOCK.slice(0, -'.js'.length), join(home, 'bin'))
   server = await borrowServer()
 })
 afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
   await server?.giveBack()
 })
+
+const path = (): string => `${join(home, 'bin')}:${process.env['PATH']}`
 
 const TARGETS = [
   {
@@ -39,20 +44,23 @@ const TARGETS = [
     ],
   },
   {
-    way: 'stdio',
+    // The words of `claude mcp add airlock -- airlock mcp`, by the link that `npm start` makes.
+    way: 'stdio, in a directory outside of the clone',
     target: () => [
-      process.execPath,
-      AIRLOCK,
+      'airlock',
       'mcp',
-      ...Object.entries(stdioEnvironment(server)).flatMap(([name, value]) => ['-e', `${name}=${value}`]),
+      ...Object.entries({ ...stdioEnvironment(server), PATH: path() }).flatMap(([name, value]) => [
+        '-e',
+        `${name}=${value}`,
+      ]),
     ],
   },
 ] as const
 
 describe.each(TARGETS)('the official inspector over $way', requires('root'), ({ target }) => {
   const inspect = async (...args: readonly string[]): Promise<unknown> => {
-    const env = { PATH: process.env['PATH'], HOME: home }
-    const { stdout } = await run(process.execPath, [INSPECTOR, '--cli', ...target(), ...args], { env })
+    const env = { PATH: path(), HOME: home }
+    const { stdout } = await run(process.execPath, [INSPECTOR, '--cli', ...target(), ...args], { env, cwd: home })
     return JSON.parse(stdout)
   }
 

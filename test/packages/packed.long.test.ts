@@ -121,11 +121,14 @@ describe.each(NODES)('installed on $title', ({ node, needs }) => {
       expect(forged.code).toBe(1)
     })
 
-    it.each(['serve', 'doctor', 'service install'])('say of "%s" that the server is not among them', async (verb) => {
-      const said = await project.airlock(verb.split(' '), ours())
-      expect(said).toMatchObject({ code: 1, stdout: '' })
-      expect(said.stderr).toMatch(/^airlock: the server is not part of this install; [^.\n]*\.\n$/)
-    })
+    it.each(['serve', 'doctor', 'service install', 'uninstall'])(
+      'say of "%s" that the server is not among them',
+      async (verb) => {
+        const said = await project.airlock(verb.split(' '), ours())
+        expect(said).toMatchObject({ code: 1, stdout: '' })
+        expect(said.stderr).toMatch(/^airlock: the server is not part of this install; [^.\n]*\.\n$/)
+      },
+    )
 
     it('reach a server elsewhere by TLS, if they know who vouches for it', requires('openssl'), async () => {
       const certificates = makeCertificates(join(packed.directory, 'certificates'), REMOTE)

@@ -169,6 +169,11 @@ describe('the door', requires('root', 'python3'), () => {
     expect(answer).not.toContain('"token"')
   })
 
+  it('lets a program in while another holds all of its connections and says nothing', async () => {
+    const { stdout, stderr } = await box.run(['python3', '-c', `${CROWD}${ASK}`, 'GET', '/v1/self'])
+    expect([stdout, stderr]).toEqual([expect.stringContaining(`"sandbox":"${box.id}"`), ''])
+  })
+
   it('believes no header about who asks', async () => {
     const lies = ['x-airlock-sandbox: other', 'x-airlock-tenant: other', 'x-forwarded-for: 1.2.3.4', 'forwarded: for=x']
     const answer = await raw(
@@ -265,6 +270,14 @@ door.sock.settimeout(20)
 door.sock.connect(os.environ['AIRLOCK_SOCKET'])
 door.request(method, path, headers={'authorization': 'Bearer ' + token} if token else {})
 print(door.getresponse().read().decode())
+`
+
+/** Takes every connection of the door, and keeps it. */
+const CROWD = `
+import os, socket
+crowd = [socket.socket(socket.AF_UNIX) for _ in range(16)]
+for one in crowd:
+    one.connect(os.environ['AIRLOCK_SOCKET'])
 `
 
 const RAW = `

@@ -72,6 +72,24 @@ describe('what is shipped', () => {
     },
   )
 
+  it('has each denial on record, however often the key was refused something else before', async () => {
+    const { secret } = await admin.keys.create({ name: 'refused-often', role: 'developer' })
+    const own = new Airlock({ url: server.url, apiKey: secret })
+    await using sandbox = await own.sandboxes.create()
+    const denied = async (from: number, to: number) => {
+      const lines = Array.from({ length: to - from }, (_, at) => `rm -fr / # ${from + at}`)
+      for (const shell of lines) await expect(sandbox.run({ shell })).rejects.toMatchObject({ code: 'policy_denied' })
+      return lines
+    }
+    const before = await denied(0, 5)
+    for (let at = 0; at < 105; at++) await expect(own.keys.list()).rejects.toMatchObject({ code: 'forbidden' })
+    const after = await denied(5, 10)
+    const { items } = await admin.audit.events({ sandbox: sandbox.id, point: 'command.run' })
+    expect(items.toReversed().map(({ payload }) => payload['argv'])).toEqual(
+      [...before, ...after].map((line) => ['/bin/sh', '-c', line]),
+    )
+  })
+
   it('asks about variables that bring code along, wherever they are set, and takes harmless ones', async () => {
     const env = { LD_PRELOAD: '/workspace/x.so' }
     const asked = { code: 'approval_required', status: 428 }

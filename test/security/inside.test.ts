@@ -103,10 +103,16 @@ for pid in [p for p in os.listdir('/proc') if p.isdigit()]:
       'AIRLOCK_SANDBOX_ID',
       'AIRLOCK_SOCKET',
       'AIRLOCK_TOKEN_FILE',
+      'GOMAXPROCS',
       'HOME',
       'LANG',
       'LOGNAME',
+      'OMP_NUM_THREADS',
       'PATH',
+      // Of the shell that is our wrapper of Python.
+      'PWD',
+      'PYTHON_CPU_COUNT',
+      'RAYON_NUM_THREADS',
       'SHELL',
       'TMPDIR',
       'USER',
@@ -158,7 +164,7 @@ print(json.dumps({'root': root, 'etc': etc, 'readable': readable, 'home': os.lis
     )
     expect((root ?? []).filter((name) => !allowed.includes(name))).toEqual([])
     const declared =
-      /^(alternatives|fonts|group|hostname|hosts|ld\.so\.cache|nsswitch\.conf|passwd|python3.*|resolv\.conf|ssl|mtab|localtime)$/
+      /^(alternatives|fonts|group|hostname|hosts|ld\.so\.cache|nsswitch\.conf|os-release|passwd|python3.*|resolv\.conf|ssl|mtab|localtime)$/
     expect((etc ?? []).filter((name) => !declared.test(name))).toEqual([])
     expect((readable ?? []).filter((path) => path !== '/home' && path !== '/var/lib')).toEqual([])
     expect([home, grants]).toEqual([['user'], []])

@@ -117,6 +117,11 @@ describe('without webhook_private', () => {
     'https://[fd00::1]/',
     'https://[64:ff9b::7f00:1]/',
     'http://93.184.216.34/',
+    'https://LOCALHOST./',
+    'https://sandbox.localhost/',
+    'https://localhost.localdomain/',
+    'https://metadata.google.internal/',
+    'https://93.184.216.34:0/',
   ])('%s is refused', async (target) => {
     strict ??= await startServer()
     const { admin } = new Asking(strict, asking.operator)

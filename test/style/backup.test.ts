@@ -24,3 +24,14 @@ it('a backup by the documented commands, which holds keys, is for its owner alon
 it.each(['sqlite3', 'pg_dump'])('so is what %s saves', (program) => {
   expect(documentedCommands('backup.md', program, {})).toMatch(/^umask 077\n/u)
 })
+
+it('a copy of the whole state, which the page on deployment shows, is for its owner alone', () => {
+  // Runs what a container of the server would run, by the same arguments.
+  const docker = 'while [ "$1" != --entrypoint ]; do shift; done; program=$2; shift 3; exec "$program" "$@"'
+  writeFileSync(join(dir, 'docker'), `#!/bin/sh\numask 022\n${docker}\n`, { mode: 0o755 })
+  const places = { '/var/lib/airlock': join(dir, 'home'), '/to/': `${join(dir, 'backup')}/` }
+  const shown = documentedCommands('deploy.md', 'airlock-state.tar', places)
+  const [copies = ''] = /^docker run .*?[^\\]\n/msu.exec(shown) ?? []
+  execFileSync('sh', ['-euc', copies], { env: { PATH: `${dir}:${process.env['PATH'] ?? ''}` } })
+  expect((statSync(join(dir, 'backup/airlock-state.tar')).mode & 0o777).toString(8)).toBe('600')
+})

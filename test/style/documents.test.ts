@@ -30,7 +30,7 @@ describe('the documents', () => {
     const typed = [...text.matchAll(/^\$ (.*\n)/gm)].map((match) => match[1] ?? '')
     const words = [...shell, ...typed].join('').matchAll(/(?:^|\| |\{ |\$\()([a-z][\w-]*)(?= )/gm)
     const programs = new Set([...words].map((match) => match[1] ?? ''))
-    const known = new Set(['npm', 'npx', 'cat', 'grep', 'head', 'post', 'claude'])
+    const known = new Set(['airlock', 'npm', 'npx', 'cat', 'grep', 'head', 'post', 'claude'])
     const lacking = [...programs].filter((name) => !known.has(name) && !text.includes(`apt-get install ${name}`))
     expect(lacking).toEqual([])
     expect(programs).toContain('curl')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { PROCESSES } from '@airlock/contract'
+import { VICTIMS } from '../lifecycle/crash-table.ts'
 import type { SampledTable } from '../support/sampled-table.ts'
 import { SAMPLED } from '../support/sampled-tables.ts'
 import { hash } from '../support/seed.ts'
@@ -25,7 +25,7 @@ it('a crash table has each process as a victim', () => {
   const victims = [SAMPLED.crash, SAMPLED.crashLong].map(
     (table) => new Set(table.groups.map((name) => name.split(' ')[0])),
   )
-  expect(victims).toEqual([new Set(PROCESSES), new Set(PROCESSES)])
+  expect(victims).toEqual([new Set(VICTIMS), new Set(VICTIMS)])
 })
 
 it('every sampled table is listed', () => {

@@ -124,7 +124,10 @@ export class TestPostgres {
   }
 
   async restart(): Promise<void> {
-    const settings = [`port=${this.#port}`, 'listen_addresses=127.0.0.1', 'max_connections=200', ...DURABILITY]
+    // Shared memory lies in its own directory: a server that is killed leaves nothing in /dev/shm.
+    const memory = ['dynamic_shared_memory_type=mmap']
+    const listen = [`port=${this.#port}`, 'listen_addresses=127.0.0.1', 'max_connections=200']
+    const settings = [...listen, ...memory, ...DURABILITY]
     const args = ['-D', join(this.#dir, 'data'), '-k', this.#dir, ...settings.flatMap((one) => ['-c', one])]
     const answers = async () => this.program('psql', ['-d', 'postgres', '-c', 'select 1']).catch(() => undefined)
     // Backends of a postmaster that was killed hold its memory for a moment, and a new one does not start beside them.

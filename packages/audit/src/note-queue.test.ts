@@ -6,6 +6,7 @@ import type { NewRecord } from '@airlock/contract'
 import { createLog, deadline, systemClock, waitFor } from '@airlock/std'
 import { LineSocket } from '@airlock/wire'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Acknowledged } from './acknowledged.ts'
 import { NoteQueue } from './note-queue.ts'
 import { recorderRequest } from './protocol.ts'
 import { RecorderLink } from './recorder-link.ts'
@@ -56,7 +57,8 @@ it('sends what came later after what must be sent again, and holds up no other t
   const { taken } = await startMortal()
   const link = new RecorderLink(join(dir, 'recorder.sock'))
   // Long enough that both later notes are there before the first is sent again.
-  const notes = new NoteQueue({ link, spillDir: join(dir, 'spill'), clock: systemClock, log, firstRetryMs: 2_000 })
+  const of = { link, spillDir: join(dir, 'spill'), acknowledged: new Acknowledged(), clock: systemClock, log }
+  const notes = new NoteQueue({ ...of, firstRetryMs: 2_000 })
   try {
     notes.add(record('one', 'requested'))
     await waitFor(async () => ((await link.request(() => head, 50)).type === 'ok' ? true : undefined), {

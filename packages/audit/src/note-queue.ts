@@ -1,5 +1,6 @@
 import { id, type NewRecord } from '@airlock/contract'
 import { type Clock, type Log, newId } from '@airlock/std'
+import type { Acknowledged } from './acknowledged.ts'
 import type { Outcome, RecorderLink } from './recorder-link.ts'
 import { redactRecord } from './redact.ts'
 import { sentRecord } from './sent-record.ts'
@@ -33,6 +34,8 @@ interface Note extends SpilledNote {
 export interface NoteQueueOptions {
   readonly link: RecorderLink
   readonly spillDir: string
+  /** Hears what is in the chains, of the spill too. */
+  readonly acknowledged: Acknowledged
   readonly clock: Clock
   readonly log: Log
   /** Delay before the first retry; it doubles with each. */
@@ -47,6 +50,7 @@ export class NoteQueue {
   readonly #link: RecorderLink
   readonly #clock: Clock
   readonly #log: Log
+  readonly #acknowledged: Acknowledged
   readonly #spill: Spill
   /** All that are not acknowledged, oldest first. */
   readonly #notes = new Map<string, Note>()
@@ -72,7 +76,9 @@ export class NoteQueue {
     this.#log = options.log
     this.#firstRetryMs = options.firstRetryMs ?? FIRST_RETRY_MS
     this.#retryMs = this.#firstRetryMs
+    this.#acknowledged = options.acknowledged
     this.#spill = new Spill(options.spillDir, options.log)
+    for (const [tenant, rids] of this.#spill.acknowledged) for (const rid of rids) this.#acknowledged.add(tenant, rid)
     for (const note of this.#spill.found) this.#enter(this.#make(note, 'late'))
     this.#pump()
   }
@@ -88,11 +94,6 @@ export class NoteQueue {
     this.#spill.add(note)
     while (this.#notes.size > MAX_NOTES || this.#bytes > MAX_BYTES) if (!this.#evict()) break
     this.#pump()
-  }
-
-  /** Records of a tenant that an earlier life knew to be in its chain. */
-  acknowledged(tenant: string): readonly string[] {
-    return this.#spill.acknowledged.get(tenant) ?? []
   }
 
   /** Waits for all but what is parked. */
@@ -156,7 +157,10 @@ export class NoteQueue {
       this.#remove(note)
       this.#retryMs = this.#firstRetryMs
       if (isRefused) this.#lose(note, outcome.message)
-      else note.onSettled?.('kept')
+      else {
+        this.#acknowledged.add(note.record.tenant, note.rid)
+        note.onSettled?.('kept')
+      }
       return
     }
     if (outcome.type === 'error' && PARKING.has(outcome.code)) return this.#park(note)

@@ -14,6 +14,7 @@ import {
 import { type Clock, type Log, newId, systemClock } from '@airlock/std'
 import { LineSplitter } from '@airlock/wire'
 import { z } from 'zod'
+import { Acknowledged } from './acknowledged.ts'
 import { NoteQueue } from './note-queue.ts'
 import {
   type Followed,
@@ -57,6 +58,7 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
   readonly #clock: Clock
   readonly #link: RecorderLink
   readonly #notes: NoteQueue
+  readonly #acknowledged = new Acknowledged()
   readonly #requireMs: number
 
   constructor(options: RecorderClientOptions) {
@@ -64,20 +66,27 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
     this.#requireMs = options.requireMs ?? REQUIRE_MS
     this.#clock = options.clock ?? systemClock
     this.#link = new RecorderLink(options.socket)
-    this.#notes = new NoteQueue({ ...options, link: this.#link, clock: this.#clock })
+    const parts = { link: this.#link, clock: this.#clock, acknowledged: this.#acknowledged }
+    this.#notes = new NoteQueue({ ...options, ...parts })
   }
 
   /** Sent twice at most, with one `rid`: it is in the chain once when this resolves. */
   async require(record: NewRecord): Promise<void> {
     // The recorder refuses what does not fit.
-    const request = { op: 'append', rid: newId('rec'), record: redactRecord(record) }
+    const rid = newId('rec')
+    const request = { op: 'append', rid, record: redactRecord(record) }
     throwUnlessTaken(await this.#ask(request, this.#requireMs))
+    this.#acknowledged.add(record.tenant, rid)
   }
 
   async requireWritten(record: NewRecord): Promise<Written> {
-    const request = { op: 'append', rid: newId('rec'), early: true, record: redactRecord(record) }
+    const rid = newId('rec')
+    const request = { op: 'append', rid, early: true, record: redactRecord(record) }
     const written = Promise.withResolvers<void>()
-    const durable = this.#ask(request, this.#requireMs, written.resolve).then(throwUnlessTaken)
+    const durable = this.#ask(request, this.#requireMs, written.resolve).then((outcome) => {
+      throwUnlessTaken(outcome)
+      this.#acknowledged.add(record.tenant, rid)
+    })
     // Whoever was told that it is written hears the rest by `durable`, when he asks.
     durable.then(written.resolve, written.reject)
     await written.promise
@@ -100,8 +109,12 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
     return resultOf(await this.#ask({ op: 'query', tenant, query }, READ_MS), queryResult)
   }
 
+  get lives(): number {
+    return this.#link.connections
+  }
+
   async settle(tenant: string, head: SignedHead | null): Promise<Settled> {
-    const rids = this.#notes.acknowledged(tenant).slice(-MAX_RIDS)
+    const rids = this.#acknowledged.of(tenant).slice(-MAX_RIDS)
     return resultOf(await this.#ask({ op: 'settle', tenant, head, rids }, READ_MS), settledResult)
   }
 
@@ -109,7 +122,9 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
     tenant: string,
     asked: { readonly by: string; readonly head: SignedHead | null },
   ): Promise<QuarantinedHead> {
-    return resultOf(await this.#ask({ op: 'quarantine', tenant, ...asked }, READ_MS), quarantineResult)
+    const statement = resultOf(await this.#ask({ op: 'quarantine', tenant, ...asked }, READ_MS), quarantineResult)
+    this.#acknowledged.forget(tenant)
+    return statement
   }
 
   async head(tenant: string): Promise<{ readonly head: SignedHead; readonly publicKey: string }> {

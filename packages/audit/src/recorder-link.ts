@@ -36,11 +36,17 @@ export class RecorderLink {
   #retry: NodeJS.Timeout | undefined
   #backoffMs = FIRST_BACKOFF_MS
   #nextId = 1
+  #connections = 0
   #closed = false
 
   constructor(path: string) {
     this.#path = path
     this.#connect()
+  }
+
+  /** How often it was connected so far. */
+  get connections(): number {
+    return this.#connections
   }
 
   /** `onWritten` is called, maybe, before it ends. */
@@ -86,6 +92,7 @@ export class RecorderLink {
     })
     socket.on('connect', () => {
       this.#backoffMs = FIRST_BACKOFF_MS
+      this.#connections += 1
       this.#connection = connection
       this.#pump()
     })

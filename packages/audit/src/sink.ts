@@ -61,6 +61,8 @@ export interface EvidenceReader {
 
 /** Looks after chains, one at a time. */
 export interface EvidenceKeeper {
+  /** Changes whenever the recorder may be another process than before, for which no chain is settled. */
+  readonly lives: number
   /**
    * Whether the chain has what the store knows of it. Bytes at its end that are no evidence are cut off when nothing that was acknowledged
    * is among them; else, and when the chain lacks something, it is broken: read up to there, and nothing is granted.

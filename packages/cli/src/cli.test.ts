@@ -10,6 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { CLI, CliProcess, type Ended } from './testing/cli-process.ts'
 
+const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
 /** A process on a busy machine takes its time to start. */
 const PATIENT = { timeout: 100_000 }
 
@@ -100,7 +104,8 @@ describe('run', () => {
     expect(await airlock('run', '/no/such/program')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'error: The program was not found in the sandbox. (executable_not_found)\nCheck argv[0] and PATH.\n',
+      stderr:
+        'error: The program was not found in the sandbox. (executable_not_found)\nCheck its name. More programs: airlock template build NAME --package PACKAGE, then --template NAME\n',
     })
     expect(living()).toEqual([])
   })
@@ -134,6 +139,18 @@ describe('run', () => {
     running.child.kill('SIGTERM')
     expect((await running.ended).code).toBe(143)
     expect(living()).toEqual([])
+  })
+
+  it('waits for a slow reader, to the last byte', async () => {
+    const go = join(home, 'go')
+    const program = 'head -c 60000 /dev/zero; sleep 0.2; head -c 60000 /dev/zero'
+    const line = `"${process.execPath}" "${CLI}" run --shell '${program}' | (until [ -e "${go}" ]; do sleep 0.05; done; wc -c)`
+    const slow = new CliProcess([], { env, command: ['sh', '-c', line] })
+    // All is written, and more of it than a pipe holds.
+    await expect.poll(() => [...api.core.sandboxes.values()].at(-1)?.state, PATIENT).toBe('active')
+    await expect.poll(living, PATIENT).toEqual([])
+    await writeFile(go, '')
+    expect(await slow.ended).toEqual(ok('120000\n'))
   })
 
   it('ends the sandbox when nobody reads any more', async () => {
@@ -228,7 +245,7 @@ describe('sandboxes that stay', () => {
       code: 5,
       stdout: `${id}\n`,
       stderr:
-        'error: There is no living sandbox with the name nothing. (sandbox_not_found)\nList the sandboxes you have.\n',
+        'error: There is no living sandbox with the name nothing. (sandbox_not_found)\nSee those that live: airlock ls\n',
     })
   })
 })
@@ -367,7 +384,7 @@ describe('when something is wrong', () => {
   it('says what, and exits as the kind of fault', async () => {
     expect((await airlock('nothing')).code).toBe(2)
     expect((await airlock('create', '--memory', 'lots')).stderr).toContain('Use a size like 512m or 1g.')
-    expect((await airlock('create', '--memory', '1k')).stderr).toMatch(/limits\.memoryBytes.*\(invalid_request\)/)
+    expect((await airlock('create', '--name', 'No Name')).stderr).toMatch(/name.*\(invalid_request\)/)
     const gone = await startTestApi()
     await gone.close()
     const { code, stderr } = await new CliProcess(['ls'], { env: { ...env, AIRLOCK_URL: gone.url } }).ended
@@ -451,6 +468,34 @@ describe('on a terminal', () => {
     await createSandbox('seen')
     expect(await onTerminal('ls')).toContain('\u001B[32mactive\u001B[39m')
     expect(await onTerminal('ls', { NO_COLOR: '1' })).not.toContain('\u001B')
+  })
+})
+
+describe('the command of a clone', () => {
+  const SHIPPED = CLI.slice(0, -'.js'.length)
+
+  async function typed(name: string, path: string): Promise<Ended> {
+    return new CliProcess(['--version'], { env: { PATH: path }, command: [name] }).ended
+  }
+
+  it('runs by a link in PATH, with the Node of the clone, where there is no other', async () => {
+    const bin = await mkdtemp(join(home, 'bin-'))
+    await symlink(SHIPPED, join(bin, 'airlock'))
+    for (const name of ['dirname', 'readlink']) await symlink(`/usr/bin/${name}`, join(bin, name))
+    expect(await typed(join(bin, 'airlock'), bin)).toEqual(ok(`${version}\n`))
+  })
+
+  it('says what to type where the clone has no Node', async () => {
+    const clone = await mkdtemp(join(home, 'clone-'))
+    const bin = join(clone, 'packages/cli/bin')
+    await mkdir(bin, { recursive: true })
+    await copyFile(SHIPPED, join(bin, 'airlock'))
+    for (const name of ['dirname', 'readlink']) await symlink(`/usr/bin/${name}`, join(clone, name))
+    expect(await typed(join(bin, 'airlock'), clone)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `error: there is no Node for Airlock: run "npm ci" in ${clone}.\n`,
+    })
   })
 })
 

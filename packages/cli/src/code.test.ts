@@ -78,7 +78,7 @@ describe('code', () => {
   it('that takes too long says so, after where it was', async () => {
     const error = { name: 'KeyboardInterrupt', message: '', traceback: 'Traceback:\nKeyboardInterrupt' }
     const code = `echo '${JSON.stringify({ kind: 'error', error })}' >&3; exec 3>&-; sleep 60`
-    const { stderr, code: exitCode } = await airlock('bash', '--timeout', '1s', '-c', code)
+    const { stderr, code: exitCode } = await airlock('bash', '--timeout', '3s', '-c', code)
     expect(stderr).toMatch(/^Traceback:\nKeyboardInterrupt\nTimeout: /)
     expect(exitCode).toBe(1)
   })

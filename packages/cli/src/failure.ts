@@ -2,6 +2,7 @@ import { isAirlockError } from '@airlock/contract/errors'
 import { CommanderError } from 'commander'
 import { sanitizeLine } from './text/sanitize.ts'
 import type { Terminal } from './text/terminal.ts'
+import { UsageError } from './usage.ts'
 
 const FAILED = 1
 const USAGE = 2
@@ -29,12 +30,19 @@ export function reportFailure(terminal: Terminal, thrown: unknown): number {
     terminal.note(NO_SERVER)
     return FAILED
   }
+  if (thrown instanceof UsageError) {
+    printError(terminal, thrown.message, thrown.hint)
+    return USAGE
+  }
   const { message, code, hint } = describe(thrown)
-  const word = terminal.style('red', 'error:', 'stderr')
-  process.stderr.write(`${word} ${sanitizeLine(message)} (${sanitizeLine(code)})\n`)
-  if (hint !== '') process.stderr.write(`${terminal.style('dim', sanitizeLine(hint), 'stderr')}\n`)
+  printError(terminal, `${message} (${code})`, hint)
   if (code === 'server_unreachable') return UNREACHABLE
   return isAirlockError(thrown) ? (ANSWERED[thrown.status] ?? FAILED) : FAILED
+}
+
+function printError(terminal: Terminal, message: string, hint: string): void {
+  process.stderr.write(`${terminal.style('red', 'error:', 'stderr')} ${sanitizeLine(message)}\n`)
+  if (hint !== '') process.stderr.write(`${terminal.style('dim', sanitizeLine(hint), 'stderr')}\n`)
 }
 
 const NO_SERVER =

@@ -1,9 +1,12 @@
 import { Command } from 'commander'
 import { readConfig } from './config.ts'
 import { Context } from './context.ts'
-import { reportFailure } from './failure.ts'
+import { Exit, reportFailure } from './failure.ts'
+import { unknownVerb } from './unknown-verb.ts'
 
 interface Verb {
+  /** A heading of the help, over this verb and those below it. */
+  readonly heading?: string
   readonly about: string
   readonly alias?: string
   readonly load: () => Promise<(command: Command, context: Context) => void>
@@ -12,6 +15,7 @@ interface Verb {
 /** Only the verb that is used is loaded: the others would cost every start. */
 const VERBS: Readonly<Record<string, Verb>> = {
   run: {
+    heading: 'Run code:',
     about: 'Run a file or a command in a sandbox of its own, which is gone afterwards.',
     load: async () => (await import('./verbs/run.ts')).defineRun,
   },
@@ -28,6 +32,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/interpreter.ts')).defineInterpreter('bash'),
   },
   create: {
+    heading: 'Sandboxes:',
     about: 'Create a sandbox and print its id.',
     load: async () => (await import('./verbs/create.ts')).defineCreate,
   },
@@ -52,7 +57,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/inspect.ts')).defineInspect,
   },
   connect: {
-    about: 'Give a sandbox a new token for its door, and show what a program inside needs to reach the server.',
+    about: 'Renew the token of a sandbox, and show how a program inside reaches the server.',
     load: async () => (await import('./verbs/connect.ts')).defineConnect,
   },
   extend: {
@@ -85,6 +90,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/logs.ts')).defineLogs,
   },
   session: {
+    heading: 'Sessions, templates, tools for agents:',
     about: 'Interpreters that remember: ls, inspect, interrupt, restart, rm.',
     load: async () => (await import('./verbs/session.ts')).defineSession,
   },
@@ -97,32 +103,37 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/mcp.ts')).defineMcp,
   },
   agent: {
+    heading: 'Agents, policies, budgets, keys:',
     about: 'Agents: register, ls, inspect, summary; approve, revoke, suspend, resume, rm with the admin key.',
     load: async () => (await import('./verbs/agent.ts')).defineAgent,
   },
   grant: {
-    about: 'Host paths that an agent may see: add, ls, rm; uses the admin key.',
+    about: 'Host paths mounted for an agent: add, ls, rm; uses the admin key.',
     alias: 'acl',
     load: async () => (await import('./verbs/grant.ts')).defineGrant,
   },
   guardian: {
-    about: 'What decides whether something may be done: status, rules, check.',
+    about: 'Policy decisions: status, the rules in force, and a check of one command.',
     load: async () => (await import('./verbs/guardian.ts')).defineGuardian,
   },
   policy: {
-    about: 'The rules that Guardian reads: ls, get, put, rm, check, backtest.',
+    about: 'Policies that Guardian enforces: ls, get, put, rm, check, backtest.',
     load: async () => (await import('./verbs/policy.ts')).definePolicy,
   },
   budget: {
     about: 'What agents may use: get, and set with the admin key.',
     load: async () => (await import('./verbs/budget.ts')).defineBudget,
   },
+  llm: {
+    about: 'Models of configured upstreams (no door leads there yet): models.',
+    load: async () => (await import('./verbs/llm.ts')).defineLlm,
+  },
   usage: {
     about: 'What agents used, by day.',
     load: async () => (await import('./verbs/usage.ts')).defineUsage,
   },
   kill: {
-    about: 'End a sandbox, an agent, a tenant or everything, and grant nothing there until --lift; uses the admin key.',
+    about: 'Emergency stop of a sandbox, an agent, a tenant or everything, until --lift; uses the admin key.',
     load: async () => (await import('./verbs/kill.ts')).defineKill,
   },
   keys: {
@@ -138,22 +149,24 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/approvals.ts')).defineApprovals,
   },
   webhook: {
-    about: 'Who is told of asks and kills by HTTP: add, ls, rm; uses the admin key.',
+    about: 'Webhooks for approvals, kills and alerts: add, ls, rm; uses the admin key.',
     load: async () => (await import('./verbs/webhook.ts')).defineWebhook,
   },
+  whoami: {
+    about: 'Show the tenant, role and agents of your key.',
+    load: async () => (await import('./verbs/whoami.ts')).defineWhoami,
+  },
   events: {
-    about: 'What happens: the latest, or all from now on with -f; uses the admin key.',
+    heading: 'Events and evidence:',
+    about: 'Show the latest events, or follow them with -f; uses the admin key.',
     load: async () => (await import('./verbs/events.ts')).defineEvents,
   },
   audit: {
     about: 'Read and verify the evidence; uses the admin key.',
     load: async () => (await import('./verbs/audit.ts')).defineAudit,
   },
-  whoami: {
-    about: 'Show who the server takes you for.',
-    load: async () => (await import('./verbs/whoami.ts')).defineWhoami,
-  },
   doctor: {
+    heading: 'The server on this machine:',
     about: 'Check whether this machine can isolate.',
     load: async () => (await import('./verbs/doctor.ts')).defineDoctor,
   },
@@ -164,6 +177,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
   service: {
     about: 'Run the server by systemd: install, uninstall, status.',
     load: async () => (await import('./verbs/service-unit.ts')).defineService,
+  },
+  uninstall: {
+    about: 'Remove the link in /usr/local/bin that "npm start" made. Clone, state and evidence stay.',
+    load: async () => (await import('./verbs/uninstall.ts')).defineUninstall,
   },
 }
 
@@ -179,15 +196,28 @@ export async function main(argv: readonly string[]): Promise<number> {
     .addHelpText('after', HELP)
   try {
     for (const [name, verb] of Object.entries(VERBS)) {
+      if (verb.heading !== undefined) program.commandsGroup(verb.heading)
       const command = program.command(name).description(verb.about)
       if (verb.alias !== undefined) command.alias(verb.alias)
       if (isNamed(argv, name, verb.alias)) (await verb.load())(command, context)
     }
+    throwOnUnknown(argv[0])
     await program.parseAsync(argv, { from: 'user' })
+    await context.terminal.flush()
     return context.exitCode
   } catch (error) {
-    return reportFailure(context.terminal, error)
+    const exitCode = reportFailure(context.terminal, error)
+    // Whoever was told to stop waits for no reader.
+    if (!(error instanceof Exit)) await context.terminal.flush()
+    return exitCode
   }
+}
+
+/** Before commander, whose guesses know no words of other products. */
+function throwOnUnknown(word: string | undefined): void {
+  const names = Object.entries(VERBS).flatMap(([name, { alias }]) => (alias === undefined ? [name] : [name, alias]))
+  if (word === undefined || word === '' || word.startsWith('-') || word === 'help' || names.includes(word)) return
+  throw unknownVerb(word, names)
 }
 
 /** As the first word, or as the second of `airlock help <verb>`. */

@@ -6,6 +6,9 @@ const HOUR = 60 * MINUTE
 /** What a sandbox that is made for a session starts from, unless a template is named; `data` has numpy, pandas and matplotlib. */
 export const SESSION_TEMPLATES = { python: 'data', node: 'base', bash: 'base' } as const
 
+/** What a Python program imports that only the template `data` has. */
+export const DATA_MODULES = ['PIL', 'matplotlib', 'mpl_toolkits', 'numpy', 'pandas', 'pylab', 'scipy'] as const
+
 /** The one table of defaults and bounds: API, CLI and documentation read it. */
 export const DEFAULTS = {
   ttlMs: { default: 10 * MINUTE, min: SECOND, max: 24 * HOUR },
@@ -107,6 +110,10 @@ export const BOUNDS = {
   /** How long a caller may wait for the answer. */
   approvalWaitMs: 300 * SECOND,
   /** Asks of one agent that nobody has answered. */
+  /** JSON that an ask of a program inside may say of its action. */
+  askDetailBytes: 4096,
+  /** Asks of one sandbox that wait for an answer. */
+  pendingAsks: 8,
   pendingApprovals: 100,
   /** The same of one tenant. */
   tenantPendingApprovals: 1000,

@@ -19,6 +19,12 @@ export const ERRORS = {
     'caller',
   ),
   invalid_path: row(400, 'The path is not valid.', 'Use a path without "..", NUL or empty names.', 'caller'),
+  provider_rejected: row(
+    400,
+    'The model provider rejected the request.',
+    'Read the message: it is what the provider said.',
+    'caller',
+  ),
   unauthenticated: row(401, 'No valid API key was given.', 'Send "Authorization: Bearer al_…".', 'caller'),
   token_refused: row(
     401,
@@ -36,7 +42,12 @@ export const ERRORS = {
   agent_not_approved: row(403, 'The agent is not approved.', 'Ask for "airlock agent approve".', 'administrator'),
   agent_suspended: row(403, 'The agent is suspended.', 'Ask for "airlock agent resume".', 'administrator'),
   permission_denied: row(403, 'The sandbox refused access to the file.', 'User code runs as uid 1000.', 'caller'),
-  policy_denied: row(403, 'A policy denies it.', 'Read the message: it names the rule.', 'administrator'),
+  policy_denied: row(
+    403,
+    'A policy denies it.',
+    'See the rule: airlock guardian rules. To change it: docs/guardian.md',
+    'administrator',
+  ),
   route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
   sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
   command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
@@ -56,9 +67,15 @@ export const ERRORS = {
   grant_not_found: row(404, 'There is no such grant.', 'List the grants of the agent.', 'caller'),
   approval_not_found: row(404, 'There is no such approval.', 'List the approvals.', 'caller'),
   webhook_not_found: row(404, 'There is no such webhook.', 'List the webhooks.', 'caller'),
+  model_not_found: row(404, 'There is no such model.', 'List the models: airlock llm models', 'caller'),
   kill_not_found: row(404, 'No such killswitch is on.', 'List those that are on.', 'caller'),
   file_not_found: row(404, 'There is no such file in the sandbox.', 'List its directory.', 'caller'),
-  executable_not_found: row(422, 'The program was not found in the sandbox.', 'Check argv[0] and PATH.', 'caller'),
+  executable_not_found: row(
+    422,
+    'The program was not found in the sandbox.',
+    'Check its name. More programs: airlock template build NAME --package PACKAGE, then --template NAME',
+    'caller',
+  ),
   runtime_unavailable: row(422, 'The sandbox has no such interpreter.', 'Choose a template that has it.', 'caller'),
   template_invalid: row(
     422,
@@ -81,6 +98,12 @@ export const ERRORS = {
   grant_exists: row(409, 'Another grant of the agent is there already.', 'Choose another target.', 'caller'),
   tenant_exists: row(409, 'There is a tenant with that id.', 'Choose another id.', 'caller'),
   key_ended: row(409, 'The key is revoked or has expired.', 'Make a new one.', 'caller'),
+  key_line_too_long: row(
+    409,
+    'A key was rotated too often to tell in whose hands it is.',
+    'Make a new key instead of rotating this one.',
+    'caller',
+  ),
   stale_generation: row(409, 'The agent has another generation by now.', 'Look at the agent again.', 'caller'),
   stale_version: row(409, 'The policy has another version by now.', 'Look at the policy again.', 'caller'),
   invalid_transition: row(409, 'The agent cannot do that in its state.', 'Look at its state.', 'caller'),
@@ -122,6 +145,7 @@ export const ERRORS = {
   too_many_policies: row(429, 'There are too many policies, or versions of one.', 'Take some out of force.', 'caller'),
   too_many_templates: row(429, 'The tenant has too many templates.', 'Remove some of them.', 'caller'),
   too_many_streams: row(429, 'Too many event streams are open.', 'Close some of them.', 'caller', true),
+  provider_busy: row(429, 'The model provider accepts no more requests now.', 'Try again in a moment.', 'time', true),
   evidence_full: row(
     429,
     'There is no room for more evidence.',
@@ -138,6 +162,25 @@ export const ERRORS = {
     'operator',
   ),
   permit_rejected: row(500, 'The data plane refused the permit.', 'Check both processes run one version.', 'operator'),
+  reservation_rejected: row(
+    500,
+    'The process that holds the keys refused the reservation of the call.',
+    'Ask again. If that is refused too, check that all processes run one version.',
+    'operator',
+    true,
+  ),
+  provider_refused: row(
+    502,
+    'The model provider refuses the key or the account of this server.',
+    'See to the key, the limits and the balance of that account.',
+    'operator',
+  ),
+  provider_broken: row(
+    502,
+    'The model provider answered with something that is not its protocol.',
+    'See to the provider and to its base URL.',
+    'operator',
+  ),
   isolation_unavailable: row(503, 'This host cannot isolate as asked.', 'Run "airlock doctor".', 'operator'),
   capacity_exhausted: row(503, 'The node is full.', 'Try again when sandboxes have ended.', 'time', true),
   host_disk_full: row(
@@ -163,12 +206,54 @@ export const ERRORS = {
   ),
   identity_unavailable: row(503, 'The keys that verify tokens cannot be had.', 'See to jwks_url.', 'operator', true),
   data_plane_unavailable: row(503, 'The data plane does not answer.', 'It restarts by itself.', 'time', true),
+  upstream_unavailable: row(
+    503,
+    'The provider of the model cannot be reached; it has not seen the call.',
+    'Try again. The operator sees to "llm.upstream" in airlock.toml, and reads the log.',
+    'operator',
+    true,
+  ),
+  upstream_busy: row(
+    429,
+    'The provider of the model has as many calls as it may have.',
+    'Try again in a moment, or ask for a higher max_concurrent.',
+    'time',
+    true,
+  ),
+  upstream_timeout: row(
+    504,
+    'The provider of the model was silent for too long; it may have charged for the call.',
+    'Try again, or ask for longer timeouts of the upstream.',
+    'operator',
+    true,
+  ),
+  upstream_broken: row(
+    502,
+    'The answer of the provider broke off, or is not one; it may have charged for the call.',
+    'Try again. The operator reads the log, which says what was wrong.',
+    'operator',
+    true,
+  ),
+  upstream_leaked_key: row(
+    502,
+    'The answer of the provider held the key that it was asked with, and was cut.',
+    'Ask the operator for another key: write it to key_file. See what base_url points to.',
+    'operator',
+  ),
+  key_unavailable: row(
+    503,
+    'The key of the upstream cannot be used.',
+    'Write the key to key_file on one line, and run "chmod 600" on the file.',
+    'operator',
+    true,
+  ),
   door_unavailable: row(503, 'The doors do not answer.', 'They restart by themselves.', 'time', true),
   guest_lost: row(503, 'The sandbox broke down.', 'Create another.', 'caller'),
   runtime_unreachable: row(503, 'The interpreter does not answer now.', 'Try again in a moment.', 'time', true),
   runtime_crashed: row(503, 'The interpreter died and cannot be started again.', 'Create another session.', 'caller'),
   template_failed: row(503, 'The template could not be built.', 'Read the message; build it again.', 'operator', true),
   not_ready: row(503, 'The server is starting or stopping.', 'Try again in a moment.', 'time', true),
+  provider_unavailable: row(503, 'The model provider does not answer.', 'Try again in a moment.', 'time', true),
   timeout: row(504, 'It took too long.', 'Try again, or allow more time.', 'caller', true),
   disk_full: row(507, 'The disk of the sandbox is full.', 'Remove files, or ask for more disk.', 'caller'),
   disk_failed: row(
@@ -178,6 +263,12 @@ export const ERRORS = {
     'operator',
   ),
   config_invalid: row(500, 'The configuration is not valid.', 'See docs/configuration.md.', 'operator'),
+  state_damaged: row(
+    500,
+    'A file of the state directory is damaged.',
+    'Put it back from a backup: see docs/backup.md.',
+    'operator',
+  ),
   already_running: row(409, 'Another Airlock uses this state directory.', 'Stop it, or set AIRLOCK_HOME.', 'operator'),
   server_unreachable: row(503, 'No Airlock server answers.', 'Start one with "npm start".', 'caller', true),
 } as const satisfies Record<string, ErrorRow>
@@ -230,6 +321,11 @@ export function isAirlockError(value: unknown): value is AirlockError {
 /** What a caller may see of any thrown value: our own errors as they are, everything else as `internal`. */
 export function toAirlockError(value: unknown): AirlockError {
   return isAirlockError(value) ? value : new AirlockError('internal', undefined, { cause: value })
+}
+
+/** Why a process could not start, for the terminal: what happened, and what to do. Undefined for a fault of our own. */
+export function sayObstacle(error: unknown): string | undefined {
+  return isAirlockError(error) && error.code !== 'internal' ? `${error.message} ${error.hint}` : undefined
 }
 
 export function isErrorCode(value: string): value is ErrorCode {

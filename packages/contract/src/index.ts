@@ -50,6 +50,8 @@ export {
   type Config,
   type SettingName,
 } from './config/config.ts'
+export { MODEL_SETTINGS, UPSTREAM_SETTINGS, type LlmSettings, type UpstreamSettings } from './config/llm-settings.ts'
+export { isPrivateAddress } from './config/private-address.ts'
 export {
   buildImageRequest,
   dataPlaneHealth,
@@ -100,21 +102,38 @@ export {
 } from './host/data-plane-api.ts'
 export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
+  askAnswer,
+  askBody,
+  BUILT_DOORS,
   connection,
-  CONTROL_SOCKET,
   controlCall,
   connectSandboxBody,
+  DOOR_SOCKETS,
   doorEnv,
   doorName,
   DOORS,
+  DOORS_PROTOCOL,
+  doorsChange,
+  fromControlPlane,
+  fromDoors,
+  isBuilt,
+  MAX_DOOR_CALLS,
   openDoors,
   openDoorsRequest,
   renewedToken,
   self,
   type Connection,
   type ConnectSandboxBody,
+  type AskAnswer,
+  type AskBody,
+  type BuiltDoor,
   type ControlCall,
+  type DoorConfig,
   type DoorName,
+  type DoorsChange,
+  type FromControlPlane,
+  type FromDoors,
+  type OpenDoors,
   type RenewedToken,
   type Self,
 } from './host/doors-api.ts'
@@ -124,6 +143,7 @@ export {
   ERRORS,
   isAirlockError,
   isErrorCode,
+  sayObstacle,
   toAirlockError,
   type ErrorCode,
 } from './errors.ts'
@@ -190,7 +210,7 @@ export {
   type RecordStatus,
   type UngovernedPoint,
 } from './points.ts'
-export { role, ROLES, type Principal, type Role } from './nouns/principal.ts'
+export { role, ROLES, type AskingRole, type Principal, type Role, type SandboxPrincipal } from './nouns/principal.ts'
 export {
   auditChain,
   brokenHead,
@@ -444,3 +464,4 @@ export {
   type EndedFor,
   type Threshold,
 } from './config/monitor-settings.ts'
+export * from './models.ts'

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OpenDeeds, RecorderClient } from '@airlock/audit'
@@ -30,11 +30,14 @@ import { noticeApprovals } from './approvals/notices.ts'
 import { AuditHeads } from './evidence/audit-heads.ts'
 import type { Context } from './app/context.ts'
 import { DataPlaneClient } from './nodes/data-plane-client.ts'
+import { DoorNews } from './doors/door-news.ts'
 import { DoorsClient } from './doors/doors-client.ts'
 import { Heartbeats } from './agents/heartbeats.ts'
 import { webhookHook } from './kills/kill-hooks.ts'
 import { openKillSpill } from './kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './app/lifecycle-parts.ts'
+import { ModelCatalog } from './models/catalog.ts'
+import { openReservationDesk } from './models/reservation-desk.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
 import { NodeLease } from './nodes/node-lease.ts'
 import { Readiness } from './nodes/readiness.ts'
@@ -70,15 +73,15 @@ interface Host {
 export async function compose(config: ProcessConfig, host: Host): Promise<Composed> {
   process.umask(0o077)
   const clock = new NodeClock(config.publicDir)
-  const { store, permits, sandboxTokens, audit, deeds, node, killSpill } = await actAs(config.drop ?? undefined, () =>
-    openOwnState(config, host.log),
-  )
+  const own = await actAs(config.drop ?? undefined, () => openOwnState(config, host.log))
+  const { store, permits, sandboxTokens, reservations, audit, deeds, node, killSpill } = own
   const lease = new NodeLease({ store, node, clock, ...host })
   await lease.claim()
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
   await permits.publish(config.publicDir, node.id)
+  await reservations.publish()
   const gate = new EvidenceGate(new CountedRefusals(deeds))
-  const told = { store, audit: gate, ...host, clock, kills: new KillList() }
+  const told = { store, audit: gate, ...host, clock, kills: new KillList(), doorNews: new DoorNews() }
   const guard = guardianOf(config, told)
   const context: Context = {
     ...told,
@@ -86,6 +89,8 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     permits,
     ...guard,
     sandboxTokens,
+    models: new ModelCatalog(config.models),
+    reservations,
     doors: new DoorsClient(config.doorsSocket),
     killSpill,
     killHooks: [webhookHook(guard.webhooks, store)],
@@ -112,7 +117,8 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     trustedProxy: config.trustedProxy,
     requestRates: config.requestRates,
   })
-  const fromDoors = await listenToDoors({ control: lifecycle.doorControl, ...config.fromDoors, log: host.log })
+  const doors = { control: lifecycle.doorControl, news: context.doorNews, log: host.log }
+  const fromDoors = await listenToDoors({ ...doors, ...config.fromDoors })
   const url = await api.listen(config.host, config.port)
   await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))
   dropPrivileges(config.drop ?? undefined)
@@ -127,14 +133,14 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
 /** What is in directories of our own, which root must not follow links in. */
 async function openOwnState(config: ProcessConfig, log: Log) {
   const audit = new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log })
-  const store = await openStore(
-    config.databaseUrl === null ? { file: join(config.stateDir, STORE_FILE) } : { url: config.databaseUrl },
-  )
+  const file = { file: join(config.stateDir, STORE_FILE), hasRun: existsSync(join(config.stateDir, 'node-id')) }
+  const store = await openStore(config.databaseUrl === null ? file : { url: config.databaseUrl })
   return {
-    node: await openNodeIdentity(config.stateDir),
+    node: await openNodeIdentity(config),
     store,
     permits: await openPermitDesk(config.stateDir),
     sandboxTokens: await openSandboxTokenDesk(config.stateDir),
+    reservations: await openReservationDesk(config.stateDir, config.publicDir),
     killSpill: openKillSpill(config.stateDir, log),
     audit,
     deeds: await openDeeds(config, { audit, store, log }),
@@ -167,9 +173,10 @@ function callersOf(of: Pick<Context, 'store' | 'clock'>): Pick<Context, 'heartbe
 
 function guardianOf(
   config: ProcessConfig,
-  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills'>,
+  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills' | 'doorNews'>,
 ): Pick<Context, 'guardian' | 'policies' | 'approvalNews' | 'webhooks' | 'webhookPrivate'> {
-  const policies = new PolicyBook({ ...world, default: config.policyDefault })
+  const onChange = () => world.doorNews.publish({ what: 'policy', sandboxes: null })
+  const policies = new PolicyBook({ ...world, default: config.policyDefault, onChange })
   const sources = config.opa ? [new Opa(config.opa)] : []
   const { webhookPrivate } = config
   const approvalNews = new ApprovalNews()

@@ -31,6 +31,7 @@ const GOOD = {
   },
   capacity: 50,
   oversubscription: { memory: 2, disk: 1, cpus: 25 },
+  models: [],
   budgetDefaults: {
     sandboxes: 5,
     memoryBytes: 2_147_483_648,

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { AirlockError, budgetLimits, describeIssues, effect, endedFor, threshold } from '@airlock/contract'
+import { AirlockError, budgetLimits, describeIssues, effect, endedFor, servedModel, threshold } from '@airlock/contract'
 import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
@@ -68,6 +68,8 @@ const processConfig = z.strictObject({
     cpus: z.number().positive(),
   }),
   budgetDefaults: budgetLimits,
+  /** Of configured upstreams, by the names that callers use. */
+  models: z.array(servedModel),
   agentStaleMs: z.int().min(1),
   approvesVersions: z.boolean(),
   /** Who to become once everything is open; null keeps who we are. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -77,6 +77,7 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     },
     capacity: 50,
     oversubscription: { memory: 2, disk: 1, cpus: 25 },
+    models: [],
     budgetDefaults: {
       sandboxes: 5,
       memoryBytes: 2_147_483_648,
@@ -157,6 +158,17 @@ describe('the process', () => {
     const second = await start()
     const found = await call(`${second.url}/v1/sandboxes/${String(json['id'])}`, first.developerKey)
     expect(found.json).toMatchObject({ state: 'active' })
+  })
+
+  it('says which file is damaged, and what to do', async () => {
+    await start()
+    child.send({ type: 'stop', mode: 'leave' })
+    await exited()
+    const file = join(home, 'state/node-id')
+    truncateSync(file, 3)
+    const said = `${file} is damaged: it does not name this node. Put it back from a backup, or if ${home}/public/node`
+    await expect(start()).rejects.toThrow(said)
+    expect(await exited()).toBe(1)
   })
 
   it('says in one line why it cannot start', async () => {

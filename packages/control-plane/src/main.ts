@@ -1,4 +1,4 @@
-import { armFailpoint, traceSteps } from '@airlock/contract'
+import { armFailpoint, sayObstacle, traceSteps } from '@airlock/contract'
 import { createLog, type Notice, Supervised, takeFile } from '@airlock/std'
 import { type Composed, compose } from './compose.ts'
 import { readConfig } from './config.ts'
@@ -20,6 +20,12 @@ try {
   await composed.controlPlane.start()
   supervised.ready({ ...composed.facts })
 } catch (error) {
-  log.error('the control plane could not start', { error })
+  const obstacle = sayObstacle(error)
+  if (obstacle === undefined) log.error('the control plane could not start', { error })
+  else {
+    // The log file has the cause, the terminal the sentence.
+    log.info('the start failed', { error })
+    log.error(obstacle)
+  }
   process.exit(1)
 }

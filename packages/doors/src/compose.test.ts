@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { createServer, request, type Server } from 'node:http'
+import { request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLog } from '@airlock/std'
+import { DOORS_PROTOCOL, fromDoors } from '@airlock/contract'
+import { createLog, deadline, waitFor } from '@airlock/std'
+import { LineSocket, listenForConnections, type PrivateListener } from '@airlock/wire'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { compose } from './compose.ts'
 
@@ -11,22 +15,24 @@ const TWO = 'sbx_0000000000bbbbbbbbbbbbbbbb'
 
 let home: string
 let running: { stop(): Promise<void> }
-let controlPlane: Server | undefined
+let controlPlane: PrivateListener | undefined
+/** Its end of the connection of the doors. */
+let line: LineSocket | undefined
 /** What the control plane was asked, and what it answers. */
 let asked: unknown[]
-let answer: readonly [number, object]
+let answer: object
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'airlock-doors-'))
   for (const sandbox of [ONE, TWO]) mkdirSync(join(home, 'doors', sandbox, 'control'), { recursive: true })
   asked = []
-  answer = [401, { error: { code: 'token_refused', message: 'no' } }]
+  answer = { type: 'refusal', error: { code: 'token_refused', message: 'no', hint: '' } }
+  await listen()
   running = await start()
 })
 
 afterEach(async () => {
   await running.stop()
-  controlPlane?.closeAllConnections()
   controlPlane?.close()
   controlPlane = undefined
   rmSync(home, { recursive: true })
@@ -38,9 +44,9 @@ it('listens for the control plane alone', () => {
 
 it('opens and shuts doors as it is told, each as often as it likes', async () => {
   for (const sandbox of [ONE, TWO, ONE]) expect(await tell('PUT', `/doors/${sandbox}`, OPEN)).toEqual([200, {}])
-  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [ONE, TWO] }])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [ONE, TWO].map(opened) }])
   for (const _ of [1, 2]) expect(await tell('DELETE', `/doors/${ONE}`)).toEqual([200, {}])
-  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [TWO] }])
+  expect(await tell('GET', '/doors')).toEqual([200, { sandboxes: [opened(TWO)] }])
   expect([existsSync(socketOf(ONE)), existsSync(socketOf(TWO))]).toEqual([false, true])
 })
 
@@ -52,20 +58,43 @@ it('opens none where nobody made a place for it, and none outside of its own dir
 })
 
 it('asks the control plane in the name of the sandbox whose socket it was, and passes its answer on', async () => {
-  await listen()
   for (const sandbox of [ONE, TWO]) await tell('PUT', `/doors/${sandbox}`, OPEN)
-  expect(await knock(TWO)).toMatchObject([401, { error: { code: 'token_refused', message: 'no' } }])
+  expect(await answered(TWO)).toMatchObject([401, { error: { code: 'token_refused', message: 'no' } }])
   expect(asked).toEqual([{ sandbox: TWO, token: 'alt_x', ask: 'self' }])
 })
 
 it('lets nobody pass when the control plane is away, or answers what was not agreed', async () => {
   await tell('PUT', `/doors/${ONE}`, OPEN)
-  expect(await knock(ONE)).toMatchObject([503, { error: { code: 'not_ready', retryable: true } }])
+  controlPlane?.close()
+  await expect.poll(async () => knock(ONE)).toMatchObject([503, { error: { code: 'not_ready', retryable: true } }])
+  asked = []
   await listen()
-  answer = [200, { sandbox: ONE, admin: true }]
+  expect(await answered(ONE)).toMatchObject([401, {}])
+  answer = { type: 'answer', value: { sandbox: ONE, admin: true } }
   expect(await knock(ONE)).toMatchObject([503, { error: { code: 'not_ready' } }])
-  answer = [500, { nothing: 'agreed' }]
-  expect(await knock(ONE)).toMatchObject([500, { error: { code: 'internal' } }])
+  answer = { type: 'refusal', error: { code: 'no_such_code', message: '', hint: '' } }
+  expect(await knock(ONE)).toMatchObject([503, { error: { code: 'not_ready' } }])
+})
+
+it('cuts the connections of a sandbox when its tokens are revoked', async () => {
+  for (const sandbox of [ONE, TWO]) await tell('PUT', `/doors/${sandbox}`, OPEN)
+  await answered(ONE)
+  const [one, two] = [connect(socketOf(ONE)), connect(socketOf(TWO))]
+  await Promise.all([one, two].map(async (socket) => once(socket, 'connect')))
+  const cut = once(one, 'close')
+  line?.send(JSON.stringify({ type: 'changed', change: { what: 'revoked', sandboxes: [ONE] } }))
+  await cut
+  expect(two.closed).toBe(false)
+  two.destroy()
+})
+
+it('has answered that a door is open when questions are answered there, if somebody answers them', async () => {
+  controlPlane?.close()
+  // Nobody listens for so long that the next dial would come late.
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  await listen()
+  await tell('PUT', `/doors/${ONE}`, OPEN)
+  expect(await knock(ONE)).toMatchObject([401, {}])
 })
 
 it('remembers nothing over a restart, and takes the places of its sockets again', async () => {
@@ -77,7 +106,8 @@ it('remembers nothing over a restart, and takes the places of its sockets again'
   expect(await tell('PUT', `/doors/${ONE}`, OPEN)).toEqual([200, {}])
 })
 
-const OPEN = { doors: ['control'] }
+const OPEN = { doors: [{ door: 'control', version: '1' }] }
+const opened = (sandbox: string) => ({ sandbox, ...OPEN })
 const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'airlock.sock')
 
 async function start(): Promise<{ stop(): Promise<void> }> {
@@ -87,17 +117,38 @@ async function start(): Promise<{ stop(): Promise<void> }> {
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
 }
 
+/** A control plane that answers every call with `answer`. */
 async function listen(): Promise<void> {
-  const server = createServer((incoming, response) => {
-    let text = ''
-    incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-    incoming.on('end', () => {
-      asked.push(JSON.parse(text))
-      response.writeHead(answer[0]).end(JSON.stringify(answer[1]))
-    })
-  })
-  controlPlane = server
-  await new Promise<void>((resolve) => server.listen(join(home, 'control-plane.sock'), resolve))
+  controlPlane = await listenForConnections(
+    { unix: join(home, 'control-plane.sock'), uid: null },
+    {
+      maxConnections: 8,
+      onConnection: (socket) => {
+        const lines = new LineSocket(socket, { onLine: (line) => hear(lines, line), onClose: () => {} })
+        lines.resume()
+        line = lines
+      },
+    },
+  )
+}
+
+function hear(lines: LineSocket, said: string): void {
+  const frame = fromDoors.parse(JSON.parse(said))
+  if (frame.type === 'hello') lines.send(JSON.stringify({ type: 'hello', protocol: DOORS_PROTOCOL }))
+  if (frame.type !== 'call') return
+  asked.push(frame.call)
+  lines.send(JSON.stringify({ id: frame.id, ...answer }))
+}
+
+/** Knocks until the doors have found the control plane. */
+async function answered(sandbox: string): Promise<readonly [number, unknown]> {
+  return waitFor(
+    async () => {
+      const [status, body] = await knock(sandbox)
+      return status !== 401 && asked.length === 0 ? undefined : ([status, body] as const)
+    },
+    { signal: deadline(100_000), everyMs: 100 },
+  )
 }
 
 async function tell(method: string, path: string, body?: object): Promise<readonly [number, unknown]> {

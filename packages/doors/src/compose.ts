@@ -1,19 +1,26 @@
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
-import { controlDoor } from './control-door.ts'
-import { ControlPlaneClient } from './control-plane-client.ts'
+import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
 
 /** The only file that names adapters. Root is needed for our own socket alone: hostile bytes come after. */
 export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): Promise<void> }> {
-  const controlPlane = new ControlPlaneClient(config.controlPlaneSocket)
+  const controlPlane = new ControlPlaneLink({
+    socket: config.controlPlaneSocket,
+    log,
+    // Answers that came before the change go out before connections are cut.
+    onChanged: (change) => setImmediate(() => doors.changed(change)),
+  })
   const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }) })
-  const listener = await listen({ doors, socket: config.socket, socketUid: config.socketUid, log })
+  const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
   dropPrivileges(config.drop ?? undefined)
+  controlPlane.open()
   return {
     async stop() {
       listener.close()
+      controlPlane.close()
       await doors.closeAll()
     },
   }

@@ -1,43 +1,63 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { AirlockError, type DoorName } from '@airlock/contract'
+import { AirlockError, type BuiltDoor, type DoorConfig, type DoorsChange, type OpenDoors } from '@airlock/contract'
 import { KeyedLock } from '@airlock/std'
 
+type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
+
 /** One open door of one sandbox. */
-export interface Door {
-  /** Lets nobody in any more, cuts who is, and leaves no socket behind. */
+export interface Door<C extends DoorConfig = DoorConfig> {
+  /** Takes the place of the configuration before, also for connections that are open. */
+  configure(config: C): void
+  /** What was decided before does not hold any more. */
+  changed(what: DoorsChange['what']): void
+  /** Lets nobody in any more, cuts connections, and leaves no socket behind. */
   close(): Promise<void>
 }
 
 /**
- * Opens one kind of door in a directory that only one sandbox sees: who comes in by its socket is that sandbox, whatever
+ * Opens one kind of door in a directory that only one sandbox sees: whatever comes in by its socket is that sandbox, whatever
  * else it says. Takes the place of a socket that an earlier process left.
  */
-export type OpenDoor = (at: { readonly sandbox: string; readonly dir: string }) => Promise<Door>
+export type OpenDoor<C extends DoorConfig = DoorConfig> = (at: {
+  readonly sandbox: string
+  readonly dir: string
+  readonly config: C
+}) => Promise<Door<C>>
+
+type Kinds = { readonly [N in BuiltDoor]: OpenDoor<ConfigOf<N>> }
+
+interface Opened {
+  readonly config: DoorConfig
+  readonly door: Door
+}
 
 /** Which sandboxes have which doors: as the control plane says, and nothing is remembered over a restart. */
 export class Doors {
   readonly #dir: string
-  readonly #kinds: Readonly<Record<DoorName, OpenDoor>>
-  readonly #open = new Map<string, ReadonlyMap<DoorName, Door>>()
+  readonly #kinds: Kinds
+  readonly #open = new Map<string, ReadonlyMap<BuiltDoor, Opened>>()
   readonly #turns = new KeyedLock()
 
-  constructor(dir: string, kinds: Readonly<Record<DoorName, OpenDoor>>) {
+  constructor(dir: string, kinds: Kinds) {
     this.#dir = dir
     this.#kinds = kinds
   }
 
-  /** All or nothing. Idempotent: doors that are open stay as they are. */
-  async open(sandbox: string, names: readonly DoorName[]): Promise<void> {
+  /**
+   * Opens exactly these doors: replaces the configuration of an open door when its version differs, and closes a door that is
+   * not listed. Connections of a door that stays are not cut. When one cannot be opened, everything is as before.
+   */
+  async open(sandbox: string, configs: readonly DoorConfig[]): Promise<void> {
     await this.#turns.run(sandbox, async () => {
-      const doors = new Map(this.#open.get(sandbox))
-      try {
-        for (const name of names) if (!doors.has(name)) doors.set(name, await this.#openOne(sandbox, name))
-        this.#open.set(sandbox, doors)
-      } catch (error) {
-        for (const [name, door] of doors) if (!this.#open.get(sandbox)?.has(name)) await door.close()
-        throw error
-      }
+      const before = this.#open.get(sandbox) ?? new Map<BuiltDoor, Opened>()
+      const fresh = await this.#openAll(
+        sandbox,
+        configs.filter(({ door }) => !before.has(door)),
+      )
+      const after = new Map(configs.flatMap((config) => kept(before.get(config.door), config)))
+      this.#open.set(sandbox, new Map([...after, ...fresh]))
+      for (const [name, { door }] of before) if (!after.has(name)) await door.close()
     })
   }
 
@@ -45,7 +65,7 @@ export class Doors {
     await this.#turns.run(sandbox, async () => {
       const doors = this.#open.get(sandbox)
       this.#open.delete(sandbox)
-      for (const door of doors?.values() ?? []) await door.close()
+      for (const { door } of doors?.values() ?? []) await door.close()
     })
   }
 
@@ -53,13 +73,40 @@ export class Doors {
     await Promise.all([...this.#open.keys()].map(async (sandbox) => this.close(sandbox)))
   }
 
-  get sandboxes(): readonly string[] {
-    return [...this.#open.keys()]
+  /** Tells the doors of the sandboxes that the change is about. */
+  changed({ what, sandboxes }: DoorsChange): void {
+    for (const sandbox of sandboxes ?? this.#open.keys())
+      for (const { door } of this.#open.get(sandbox)?.values() ?? []) door.changed(what)
   }
 
-  async #openOne(sandbox: string, name: DoorName): Promise<Door> {
-    const dir = join(this.#dir, sandbox, name)
-    if (!existsSync(dir)) throw new AirlockError('sandbox_not_found', 'The sandbox has no place for doors.')
-    return this.#kinds[name]({ sandbox, dir })
+  list(): readonly OpenDoors[] {
+    return [...this.#open].map(([sandbox, doors]) => ({
+      sandbox,
+      doors: [...doors.values()].map(({ config: { door, version } }) => ({ door, version })),
+    }))
   }
+
+  /** All or nothing. */
+  async #openAll(sandbox: string, configs: readonly DoorConfig[]): Promise<ReadonlyMap<BuiltDoor, Opened>> {
+    const opened = new Map<BuiltDoor, Opened>()
+    try {
+      for (const config of configs) opened.set(config.door, { config, door: await this.#openOne(sandbox, config) })
+      return opened
+    } catch (error) {
+      for (const { door } of opened.values()) await door.close()
+      throw error
+    }
+  }
+
+  async #openOne(sandbox: string, config: DoorConfig): Promise<Door> {
+    const dir = join(this.#dir, sandbox, config.door)
+    if (!existsSync(dir)) throw new AirlockError('sandbox_not_found', 'The sandbox has no place for doors.')
+    return this.#kinds[config.door]({ sandbox, dir, config })
+  }
+}
+
+function kept(opened: Opened | undefined, config: DoorConfig): readonly (readonly [BuiltDoor, Opened])[] {
+  if (!opened) return []
+  if (opened.config.version !== config.version) opened.door.configure(config)
+  return [[config.door, { door: opened.door, config }]]
 }

@@ -101,6 +101,13 @@ describe('a policy', () => {
       },
       {
         ...shared,
+        id: 'asks',
+        kind: 'operation',
+        match: { actions: ['deploy.*'] },
+        examples: { match: ['deploy.staging'], notMatch: ['release', { kind: 'other', payload: {} }] },
+      },
+      {
+        ...shared,
         id: 'f',
         kind: 'code',
         match: { runtimes: ['node'], calls: ['eval'] },
@@ -114,7 +121,7 @@ describe('a policy', () => {
         examples: { match: [{ kind: 'code', runtime: 'node', code: '', timeoutMs: 6 }], notMatch: [['ls']] },
       },
     )
-    expect(compiled.rules).toHaveLength(7)
+    expect(compiled.rules).toHaveLength(8)
   })
 
   it('is accepted as the documentation shows one', () => {

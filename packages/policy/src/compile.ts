@@ -8,7 +8,7 @@ import {
 } from '@airlock/contract'
 import { PatternError } from './match/pattern.ts'
 import { readOperation } from './read-operation.ts'
-import { compileRule, type CompiledRule } from './rules.ts'
+import { ASK, compileRule, type CompiledRule } from './rules.ts'
 
 /** A document that is checked and ready to be asked. */
 export interface CompiledPolicy {
@@ -81,7 +81,17 @@ function holdsFor(compiled: CompiledRule, example: RuleExample): boolean {
   const reading = readOperation(operation)
   if (compiled.unit === 'invocation') return reading.invocations.some((invocation) => compiled.ofInvocation(invocation))
   if (compiled.unit === 'code') return reading.codes.some((code) => compiled.ofCode(code))
-  return compiled.ofOperation(operation, { point: typeof example === 'string' ? example : '' })
+  return compiled.ofOperation(operation, { point: pointOf(compiled.rule, example) })
+}
+
+/** A rule about actions is about one point, and its texts are actions. */
+function pointOf(rule: PolicyRule, example: RuleExample): string {
+  if (namesActions(rule)) return ASK
+  return typeof example === 'string' ? example : ''
+}
+
+function namesActions(rule: PolicyRule): boolean {
+  return rule.kind === 'operation' && rule.match.actions !== undefined
 }
 
 function toOperation(rule: PolicyRule, example: RuleExample): Operation {
@@ -98,6 +108,7 @@ function ofText(rule: PolicyRule, text: string): Operation {
   if (rule.kind === 'command')
     return { kind: 'command', argv: ['/bin/sh', '-c', text], cwd: '/workspace', env: [], timeoutMs: 0 }
   if (rule.kind === 'model') return { kind: 'model', model: text }
+  if (namesActions(rule)) return { kind: 'other', payload: { action: text } }
   if (rule.kind === 'network') return ofAddress(text)
   return ofPlace(rule, text)
 }

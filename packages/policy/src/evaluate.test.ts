@@ -110,6 +110,54 @@ describe('what no rule speaks of', () => {
   })
 })
 
+describe('what reaches out of a sandbox', () => {
+  const asked = (action: string) => question({ kind: 'other', payload: { action } }, { point: 'sandbox.ask' })
+  const rule = (kind: object): PolicyDocumentInput =>
+    ({ name: 'house', rules: [{ id: 'x', effect: 'allow', risk: 'low', reason: 'x', ...kind }] }) as PolicyDocumentInput
+  const effectOf = (of: Question, document?: PolicyDocumentInput) =>
+    evaluate([builtin, ...(document ? [house(document)] : [])], of, ALLOW).effect
+
+  it.each<[string, Question, object, object]>([
+    [
+      'an action',
+      asked('deploy.staging'),
+      { kind: 'operation', match: { actions: ['deploy.*'] } },
+      { kind: 'operation', match: { actions: ['release'] } },
+    ],
+    [
+      'a host',
+      question({ kind: 'network', host: 'example.com', port: 443 }),
+      { kind: 'network', match: { hosts: ['example.com'] } },
+      { kind: 'network', match: { hosts: ['example.org'] } },
+    ],
+    [
+      'a model',
+      question({ kind: 'model', model: 'gpt-5' }),
+      { kind: 'model', match: { models: ['gpt-*'] } },
+      { kind: 'model', match: { models: ['claude-*'] } },
+    ],
+  ])('is asked about where no rule names it: %s', (_what, of, naming, other) => {
+    expect(effectOf(of)).toBe('ask')
+    expect(effectOf(of, rule(other))).toBe('ask')
+    expect(effectOf(of, rule(naming))).toBe('allow')
+    expect(effectOf(of, rule({ ...naming, effect: 'deny' }))).toBe('deny')
+    expect(effectOf(of, rule({ ...naming, note: true }))).toBe('ask')
+    // A rule about points says nothing of what is asked for; it may still deny.
+    const everything = { kind: 'operation', match: { points: ['*'] } }
+    expect(effectOf(of, rule(everything))).toBe('ask')
+    expect(effectOf(of, rule({ ...everything, effect: 'deny' }))).toBe('deny')
+    expect(effectOf(of, { ...rule(other), default: 'deny' })).toBe('deny')
+  })
+
+  it('is no action at any other point', () => {
+    const payload = { action: 'deploy' }
+    const deny = { kind: 'operation', effect: 'deny', match: { actions: ['*'] } }
+    expect(effectOf(question({ kind: 'other', payload }, { point: 'key.create' }), rule(deny))).toBe('allow')
+    expect(effectOf(asked('deploy'), rule({ ...deny, match: { points: ['key.*'], actions: ['*'] } }))).toBe('ask')
+    expect(effectOf(asked('deploy'), rule({ ...deny, match: { points: ['sandbox.*'], actions: ['*'] } }))).toBe('deny')
+  })
+})
+
 describe('a rule', () => {
   it('is named with where it is written, and each once', () => {
     expect(evaluate([builtin], question(shell('sudo id; sudo id')), ALLOW)).toEqual({

@@ -3,11 +3,12 @@ import type { CompiledPolicy } from './compile.ts'
 import { canonicalRules, joinVersions, mergeConditions, riskier, stricter } from './merge.ts'
 import { readOperation } from './read-operation.ts'
 import type { Reading } from './reading.ts'
-import type { CompiledRule } from './rules.ts'
+import { ASK, type CompiledRule } from './rules.ts'
 
 /**
  * What the policies say together: of the rules that match, the strictest holds. What none of them speaks of is as the
- * strictest default says; of a command line that is every single program in it.
+ * strictest default says; of a command line that is every single program in it. What reaches out of a sandbox is asked about
+ * unless a rule names it: no default and no rule about points alone lets it pass.
  */
 export function evaluate(
   policies: readonly CompiledPolicy[],
@@ -19,8 +20,14 @@ export function evaluate(
   for (const policy of policies) asked.ofOperation(policy)
   const isWholeCovered = asked.isCovered
   const isEachCovered = askParts(asked, reading)
-  const fallback = policies.reduce((effect, policy) => stricter(effect, policy.default ?? 'allow'), options.default)
+  const least = isOutward(question) ? stricter(options.default, 'ask') : options.default
+  const fallback = policies.reduce((effect, policy) => stricter(effect, policy.default ?? 'allow'), least)
   return asked.decide(isWholeCovered || isEachCovered ? 'allow' : fallback)
+}
+
+/** Fails closed: a host, a model and an action are free text, of which a default knows nothing. */
+function isOutward({ operation: { kind }, point }: Question): boolean {
+  return kind === 'network' || kind === 'model' || point === ASK
 }
 
 /** Whether a rule spoke of each part; never when there is none. */
@@ -34,6 +41,7 @@ function askParts(asked: Asked, { invocations, codes }: Reading): boolean {
 class Asked {
   readonly #policies: readonly CompiledPolicy[]
   readonly #question: Question
+  readonly #isOutward: boolean
   readonly #matched = new Set<CompiledRule>()
   /** A rule that is more than a note matched the operation as a whole. */
   isCovered = false
@@ -41,12 +49,14 @@ class Asked {
   constructor(policies: readonly CompiledPolicy[], question: Question) {
     this.#policies = policies
     this.#question = question
+    this.#isOutward = isOutward(question)
   }
 
   ofOperation(policy: CompiledPolicy): void {
     const { operation, point } = this.#question
     for (const rule of policy.ofOperation)
-      if (rule.ofOperation(operation, { point }) && this.#take(rule)) this.isCovered = true
+      if (rule.ofOperation(operation, { point }) && this.#take(rule))
+        this.isCovered ||= !this.#isOutward || rule.namesOutward
   }
 
   ofInvocation(invocation: Reading['invocations'][number]): boolean {

@@ -1,7 +1,10 @@
-import type { MatchedRule, Operation, PolicyRule, Question } from '@airlock/contract'
+import type { MatchedRule, Operation, Point, PolicyRule, Question } from '@airlock/contract'
 import { compileGlob, compileGlobs, type GlobList, hasWildcard, type Matcher } from './match/glob.ts'
 import { compilePattern } from './match/pattern.ts'
 import type { Call, CodeText, Invocation } from './reading.ts'
+
+/** The point at which programs in sandboxes ask. */
+export const ASK: Point = 'sandbox.ask'
 
 /** A rule that can be asked: about the operation, about each program it would start, or about code in it. */
 export interface CompiledRule {
@@ -10,6 +13,8 @@ export interface CompiledRule {
   /** `policy/rule` */
   readonly key: string
   readonly unit: 'operation' | 'invocation' | 'code'
+  /** It names where a sandbox reaches out to, or what a program inside asks for. */
+  readonly namesOutward: boolean
   /** The programs it is about, when it names them. */
   readonly programs: readonly string[] | undefined
   readonly holdsFor: (question: Question) => boolean
@@ -28,6 +33,7 @@ export function compileRule(policy: string, rule: PolicyRule): CompiledRule {
     matched: { policy, rule: rule.id, effect: rule.effect, risk: rule.risk, reason: rule.reason },
     key: `${policy}/${rule.id}`,
     unit: rule.kind === 'command' ? 'invocation' : rule.kind === 'code' ? 'code' : 'operation',
+    namesOutward: isNamingOutward(rule),
     programs: rule.kind === 'command' ? compileGlobs(rule.match.programs ?? ['*'], 'text').literals : undefined,
     holdsFor: compileWhen(rule.when),
     ofOperation: compileOperation(rule),
@@ -37,6 +43,11 @@ export function compileRule(policy: string, rule: PolicyRule): CompiledRule {
 }
 
 const never = () => false
+
+function isNamingOutward(rule: PolicyRule): boolean {
+  if (rule.kind === 'operation') return rule.match.actions !== undefined
+  return rule.kind === 'network' || rule.kind === 'model'
+}
 
 function compileWhen(when: PolicyRule['when']): (question: Question) => boolean {
   if (when === undefined) return () => true
@@ -151,10 +162,17 @@ function anyOf(globs: readonly string[], textsOf: (call: Call) => readonly strin
 function compileOperation(rule: PolicyRule): CompiledRule['ofOperation'] {
   if (rule.kind === 'operation') {
     const points = textMatcher(rule.match.points)
-    return (_operation, { point }) => points(point)
+    if (rule.match.actions === undefined) return (_operation, { point }) => points(point)
+    const isAction = textMatcher(rule.match.actions)
+    return (operation, { point }) => point === ASK && points(point) && isAction(actionOf(operation))
   }
   const test = compileKind(rule)
   return (operation) => test(operation)
+}
+
+function actionOf(operation: Operation): string {
+  const action = operation.kind === 'other' ? operation.payload['action'] : undefined
+  return typeof action === 'string' ? action : ''
 }
 
 function compileKind(rule: PolicyRule): (operation: Operation) => boolean {

@@ -152,6 +152,19 @@ describe('the recorder process', () => {
 })
 
 describe('a recorder that dies', () => {
+  it('does not start again with a damaged key, and says which and what to do', async () => {
+    await using recorder = await RecorderProcess.start()
+    await recorder.client().require(aRecord(1))
+    await recorder.kill()
+    const key = join(recorder.stateDir, 'keys/mac.key')
+    const bytes = readFileSync(key)
+    writeFileSync(key, Buffer.alloc(32))
+    await expect(recorder.start()).rejects.toThrow(`${key} is damaged: it is not 32 random bytes. Put it back`)
+    writeFileSync(key, bytes)
+    await recorder.start()
+    expect((await allRecords(recorder.client())).map(({ payload }) => payload)).toEqual([{ n: 1 }])
+  })
+
   it('loses nothing it acknowledged when it is killed under load, and doubles nothing', async () => {
     await using recorder = await RecorderProcess.start()
     const client = recorder.client()
@@ -257,10 +270,13 @@ describe.concurrent('a recorder whose host lost its power', () => {
 
   it('cuts off what was never acknowledged, and says so in the chain', async () => {
     await using recorder = await RecorderProcess.start()
+    const before = recorder.client()
+    await before.require(aRecord(0))
+    const { head } = await before.head('default')
+    await broken(recorder, before)
+    // What it had acknowledged to whom died with the host.
+    before.close()
     const client = recorder.client()
-    await client.require(aRecord(0))
-    const { head } = await client.head('default')
-    await broken(recorder, client)
     await expect(client.require(aRecord(3))).rejects.toMatchObject({ code: 'evidence_unavailable' })
     expect(await client.settle('default', head)).toMatchObject({ state: 'good', reason: null })
     await client.require(aRecord(3))
@@ -285,6 +301,25 @@ describe.concurrent('a recorder whose host lost its power', () => {
     expect(await client.settle('default', missing)).toMatchObject({ state: 'broken' })
     expect(await client.settle('default', head)).toMatchObject({ state: 'broken' })
     await expect(client.require(aRecord(3))).rejects.toMatchObject({ code: 'evidence_broken' })
+  })
+
+  it('cuts off nothing when the client knows that a missing record was acknowledged', async () => {
+    await using recorder = await RecorderProcess.start()
+    const client = recorder.client()
+    await client.require(aRecord(0))
+    const { head } = await client.head('default')
+    await broken(recorder, client)
+    expect(await client.settle('default', head)).toMatchObject({
+      state: 'broken',
+      reason: expect.stringContaining('which was acknowledged'),
+    })
+    await client.quarantine('default', { by: 'key:me', head })
+    await client.require(aRecord(3))
+    // What was set aside is not missed any more.
+    await recorder.kill()
+    writeFileSync(join(recorder.chainDir('default'), '000000000001.ndjson'), '\0\0\0\n', { flag: 'a' })
+    await recorder.start()
+    expect(await client.settle('default', head)).toMatchObject({ state: 'good' })
   })
 
   it('cuts off nothing when a spill knows that something of it was acknowledged', async () => {

@@ -150,6 +150,11 @@ export class Recorder {
   ): Promise<QuarantinedHead> {
     const { chain, archive } = await this.#kept(tenant)
     const reason = chain.broken
+    if (chain.isDoubtful && reason === undefined)
+      throw new AirlockError(
+        'evidence_unavailable',
+        `The end of the chain of ${tenant} is being checked: wait for that.`,
+      )
     if (reason === undefined || this.#quarantines.has(tenant))
       throw new AirlockError('invalid_request', `The evidence of ${tenant} verifies: there is nothing to set aside.`)
     const { clock, log } = this.#options

@@ -54,6 +54,25 @@ describe('commands', () => {
     expect(result).toMatchObject({ exitCode: 3, signal: null, stdout: 'out\n', stderr: 'err\n', timedOut: false })
   })
 
+  it('takes text for a line of shell', async () => {
+    expect((await sandbox.run('echo one | tr o 0; ls -d /')).stdout).toBe('0ne\n/\n')
+    expect((await (await sandbox.start('echo two')).wait()).stdout).toBe('two\n')
+  })
+
+  it.each([
+    ['no command', undefined, {}],
+    ['a number', 7, {}],
+    ['arguments in place of options', 'ls', ['-la']],
+    ['more words in place of options', 'ls', '-la'],
+  ])('refuses %s, and says what a command is', async (_what, command, options) => {
+    const run = sandbox.run.bind(sandbox) as (command: unknown, options: unknown) => Promise<unknown>
+    await expect(run(command, options)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'A command is a line of shell or one array of words.',
+      hint: "Write run('ls -la') or run(['ls', '-la']); options come second, as an object.",
+    })
+  })
+
   it('passes arguments without a shell, environment and text for stdin', async () => {
     const result = await sandbox.run(['sh', '-c', 'cat; echo "$1 $GREETING"', 'sh', '$HOME'], {
       env: { GREETING: 'hello' },

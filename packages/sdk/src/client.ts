@@ -7,6 +7,7 @@ import { Grants } from './grants.ts'
 import { Keys } from './keys.ts'
 import { Killswitch } from './killswitch.ts'
 import { Metrics } from './metrics.ts'
+import { Models } from './llm/models.ts'
 import { Guardian, Policies } from './policies.ts'
 import type { AuditEvent, CreatedSandbox, EventPage, Identity, Sandbox as SandboxData, SandboxState } from './nouns.ts'
 import { Sandbox, type CreateOptions } from './sandbox.ts'
@@ -50,6 +51,7 @@ export class Airlock {
   readonly tenants: Tenants
   readonly usage: Usage
   readonly metrics: Metrics
+  readonly models: Models
   readonly approvals: Approvals
   readonly webhooks: Webhooks
   readonly audit: Audit
@@ -70,6 +72,7 @@ export class Airlock {
     this.tenants = new Tenants(this.#transport)
     this.usage = new Usage(this.#transport)
     this.metrics = new Metrics(this.#transport)
+    this.models = new Models(this.#transport)
     this.approvals = new Approvals(this.#transport)
     this.webhooks = new Webhooks(this.#transport)
     this.audit = new Audit(this.#transport)

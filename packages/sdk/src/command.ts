@@ -16,8 +16,8 @@ export interface CommandOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A program and its arguments, or a line for a shell. */
-export type CommandLine = readonly string[] | { readonly shell: string }
+/** A program and its arguments; or a line for a shell, as text or as `shell`. */
+export type CommandLine = readonly string[] | string | { readonly shell: string }
 
 /** One command of a sandbox, running or ended. Iterating it follows its events from the beginning, every time. */
 export class RunningCommand implements AsyncIterable<CommandEvent> {

@@ -20,19 +20,31 @@ describe('resolveConfig', () => {
   it('finds the server on this machine and its key by role', () => {
     writeFileSync(join(home, 'developer.key'), 'al_dev\n')
     writeFileSync(join(home, 'admin.key'), 'al_admin\n')
-    expect(resolveConfig()).toEqual({ url: 'http://127.0.0.1:7070/', apiKey: 'al_dev', noKey: '' })
-    expect(resolveConfig({ role: 'admin' })).toEqual({ url: 'http://127.0.0.1:7070/', apiKey: 'al_admin', noKey: '' })
+    const found = (role: string, apiKey: string) => ({
+      url: 'http://127.0.0.1:7070/',
+      apiKey,
+      noKey: '',
+      keyFrom: `The key in ${home}/${role}.key`,
+    })
+    expect(resolveConfig()).toEqual(found('developer', 'al_dev'))
+    expect(resolveConfig({ role: 'admin' })).toEqual(found('admin', 'al_admin'))
   })
 
   it('prefers what is given over the environment, and the environment over files', () => {
     writeFileSync(join(home, 'developer.key'), 'al_file')
     vi.stubEnv('AIRLOCK_URL', 'https://airlock.example')
     vi.stubEnv('AIRLOCK_API_KEY', 'al_env')
-    expect(resolveConfig()).toEqual({ url: 'https://airlock.example/', apiKey: 'al_env', noKey: '' })
+    expect(resolveConfig()).toEqual({
+      url: 'https://airlock.example/',
+      apiKey: 'al_env',
+      noKey: '',
+      keyFrom: 'AIRLOCK_API_KEY',
+    })
     expect(resolveConfig({ url: 'http://localhost:1', apiKey: 'al_given' })).toEqual({
       url: 'http://localhost:1/',
       apiKey: 'al_given',
       noKey: '',
+      keyFrom: 'The given apiKey',
     })
   })
 

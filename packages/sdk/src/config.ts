@@ -18,15 +18,18 @@ export interface ClientConfig {
   readonly apiKey: string | undefined
   /** Why there is no key, for the error that the first call gets. */
   readonly noKey: string
+  /** Where the key is from, in words, for the error of a server that does not know it. */
+  readonly keyFrom: 'AIRLOCK_API_KEY' | 'The given apiKey' | `The key in ${string}`
 }
 
 /** What is given wins over the environment, the environment over what a server on this machine left. */
 export function resolveConfig(options: ConfigOptions = {}): ClientConfig {
   const url = parseUrl(options.url ?? nonEmpty(process.env['AIRLOCK_URL']) ?? DEFAULT_URL)
   const given = options.apiKey ?? nonEmpty(process.env['AIRLOCK_API_KEY'])
-  if (given !== undefined) return { url: url.href, apiKey: given.trim(), noKey: '' }
+  const keyFrom = options.apiKey === undefined ? 'AIRLOCK_API_KEY' : 'The given apiKey'
+  if (given !== undefined) return { url: url.href, apiKey: given.trim(), noKey: '', keyFrom }
   // The keys beside the state are for the server on this machine: another one must not get to see them.
-  if (!isOnThisMachine(url)) return { url: url.href, apiKey: undefined, noKey: 'Set AIRLOCK_API_KEY.' }
+  if (!isOnThisMachine(url)) return { url: url.href, apiKey: undefined, noKey: 'Set AIRLOCK_API_KEY.', keyFrom }
   return { url: url.href, ...findKey(options.role ?? 'developer') }
 }
 
@@ -40,18 +43,18 @@ export function stateDirectories(): readonly string[] {
   return home === undefined ? ['/var/lib/airlock', join(homedir(), '.airlock')] : [home]
 }
 
-function findKey(role: 'developer' | 'admin'): { readonly apiKey: string | undefined; readonly noKey: string } {
+function findKey(role: 'developer' | 'admin'): Omit<ClientConfig, 'url'> {
   let noKey = 'Start a server on this machine with "npm start", or set AIRLOCK_API_KEY.'
   for (const directory of stateDirectories()) {
     const path = join(directory, `${role}.key`)
     try {
-      return { apiKey: readFileSync(path, 'utf8').trim(), noKey: '' }
+      return { apiKey: readFileSync(path, 'utf8').trim(), noKey: '', keyFrom: `The key in ${path}` }
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'EACCES')
         noKey = `Only root can read ${path}: use sudo, or set AIRLOCK_API_KEY.`
     }
   }
-  return { apiKey: undefined, noKey }
+  return { apiKey: undefined, noKey, keyFrom: 'AIRLOCK_API_KEY' }
 }
 
 function parseUrl(text: string): URL {

@@ -12,6 +12,7 @@ export type { AddGrantOptions, Grants } from './grants.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
+export type { Models } from './llm/models.ts'
 export type { Asked, Guardian, Policies } from './policies.ts'
 export { RichOutput, type Json, type MimeBundle } from './rich-output.ts'
 export type { CreateOptions, Sandbox } from './sandbox.ts'
@@ -63,6 +64,7 @@ export type {
   MetricResolution,
   MetricSample,
   MetricTotal,
+  Model,
   Mount,
   NewApiKey,
   NewWebhook,

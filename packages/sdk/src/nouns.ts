@@ -69,6 +69,7 @@ export type {
   MetricResolution,
   MetricSample,
   MetricTotal,
+  Model,
   Mount,
   NewApiKey,
   NewWebhook,

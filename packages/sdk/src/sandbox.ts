@@ -1,4 +1,5 @@
 import { collectResult, RunningCommand, streamCommand, type CommandLine, type CommandOptions } from './command.ts'
+import { AirlockError } from './errors.ts'
 import { SandboxFiles } from './files.ts'
 import { followMetrics, Metrics, type MetricsOptions } from './metrics.ts'
 import type {
@@ -141,6 +142,25 @@ export class Sandbox implements AsyncDisposable {
 }
 
 function commandBody(command: CommandLine, options: CommandOptions): object {
+  if (!isRecord(options)) throw notACommand()
   const { signal: _, ...rest } = options
-  return 'shell' in command ? { shell: command.shell, ...rest } : { argv: command, ...rest }
+  return { ...wordsOf(command), ...rest }
+}
+
+/** Where types are only stripped, a program may give anything. */
+function wordsOf(command: unknown): { readonly shell: unknown } | { readonly argv: readonly unknown[] } {
+  if (typeof command === 'string') return { shell: command }
+  if (Array.isArray(command)) return { argv: command }
+  if (isRecord(command) && 'shell' in command) return { shell: command.shell }
+  throw notACommand()
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function notACommand(): AirlockError {
+  return new AirlockError('invalid_request', 'A command is a line of shell or one array of words.', {
+    hint: "Write run('ls -la') or run(['ls', '-la']); options come second, as an object.",
+  })
 }

@@ -66,7 +66,7 @@ export class Transport {
     try {
       const response = await this.#fetch(request.url, request.init)
       if (response.ok) return response
-      return { error: await parseErrorAnswer(response), nothingSent: false }
+      return { error: this.#explain(await parseErrorAnswer(response)), nothingSent: false }
     } catch (cause) {
       if (call.signal?.aborted) throw call.signal.reason
       return this.#unreachable(cause)
@@ -87,12 +87,30 @@ export class Transport {
     return { url, init: { method, headers, redirect: 'error', ...body, ...signal } }
   }
 
+  /** A server does not know where a key is from, and we do. */
+  #explain(error: AirlockError): AirlockError {
+    if (error.code !== 'unauthenticated') return error
+    const { url, keyFrom } = this.#config
+    const { requestId } = error
+    return new AirlockError('unauthenticated', `${keyFrom} is no key of ${new URL(url).origin}.`, {
+      hint: KEY_HINTS[keyFrom.startsWith('The key') ? 'file' : keyFrom === 'AIRLOCK_API_KEY' ? 'variable' : 'option'],
+      ...(requestId === undefined ? {} : { requestId }),
+    })
+  }
+
   #unreachable(cause: unknown): Failure {
     const url = new URL(this.#config.url)
     const nothingSent = isRefused(cause)
     const { message, hint } = describeBroken(url, cause)
     return { error: new AirlockError('server_unreachable', message, { cause, hint }), nothingSent }
   }
+}
+
+const ASK_ADMIN = 'ask an admin for one: airlock keys create NAME --role developer'
+const KEY_HINTS = {
+  variable: `On the machine of the server, unset it; elsewhere, ${ASK_ADMIN}`,
+  option: `Give another, or ${ASK_ADMIN}`,
+  file: 'Another server listens there: set AIRLOCK_URL, or AIRLOCK_HOME to the directory of its state.',
 }
 
 /** The server waits for 300 seconds, but whoever fetches gives up then. */
@@ -104,6 +122,9 @@ function waitHeader(seconds: number | undefined): Readonly<Record<string, string
 }
 
 const REFUSED = /^ECONNREFUSED$/
+/** An answer that is not TLS, or not HTTP. */
+const NOT_TLS = /^(?:ERR_SSL_|EPROTO$)/
+const NOT_HTTP = /^HPE_/
 const UNTRUSTED = /^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT|SELF_SIGNED_|UNABLE_TO_)/
 
 function describeBroken(url: URL, cause: unknown): { readonly message: string; readonly hint: string } {
@@ -112,10 +133,19 @@ function describeBroken(url: URL, cause: unknown): { readonly message: string; r
       message: `The certificate of ${url.origin} is not trusted.`,
       hint: 'Set NODE_EXTRA_CA_CERTS to a PEM file with the authority that issued it.',
     }
+  if (isCausedBy(cause, NOT_TLS))
+    return {
+      message: `The server at ${url.host} does not speak https.`,
+      hint: `Set AIRLOCK_URL=http://${url.host}`,
+    }
+  if (isCausedBy(cause, NOT_HTTP))
+    return { message: `What listens at ${url.host} does not speak http.`, hint: `Is it https? ${CHECK_URL}` }
   const hint = isOnThisMachine(url) ? 'Start one with "npm start".' : 'Check AIRLOCK_URL, and that the server runs.'
   if (isRefused(cause)) return { message: `No Airlock server answers at ${url.origin}.`, hint }
-  return { message: `The connection to ${url.origin} broke.`, hint }
+  return { message: `The connection to ${url.origin} broke.`, hint: `See that the server runs. ${CHECK_URL}` }
 }
+
+const CHECK_URL = 'Check AIRLOCK_URL: its port, and whether it is http or https.'
 
 interface Failure {
   readonly error: AirlockError

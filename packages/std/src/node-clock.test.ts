@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -34,12 +34,18 @@ describe('the clock of a node', () => {
     host = new FakeHost()
     failures = []
     jumps = []
+    damages = []
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
   let failures: unknown[]
   let jumps: number[]
-  const told = { onJump: (ms: number) => void jumps.push(ms), onFailure: (error: unknown) => void failures.push(error) }
+  let damages: unknown[]
+  const told = {
+    onJump: (ms: number) => void jumps.push(ms),
+    onFailure: (error: unknown) => void failures.push(error),
+    onDamage: (error: unknown) => void damages.push(error),
+  }
   const keep = (isIdle = false) => new ClockKeeper({ dir, isIdle, host, ...told })
   const clock = () => new NodeClock(dir, host)
   /** Time goes by, and the keeper does what its timer would. */
@@ -111,6 +117,34 @@ describe('the clock of a node', () => {
     mkdirSync(dir)
     pass(keeper, 1000)
     expect(keeper.behindMs).toBe(DAY - 50)
+  })
+
+  it.each([
+    ['empty', () => ''],
+    ['cut in half', (text: string) => text.slice(0, text.length / 2)],
+    ['NULs', (text: string) => '\0'.repeat(text.length)],
+    ['null', () => 'null'],
+    ['of another shape', () => '{"bootId":"boot-1","bootedAt":"soon"}'],
+  ])('starts from the wall, and reports it, when its file is %s', (_how, damage) => {
+    keep()
+    const path = join(dir, 'clock.json')
+    writeFileSync(path, damage(readFileSync(path, 'utf8')))
+    expect(clock().now()).toBe(host.wallAt)
+    host.wallAt += DAY
+    keep()
+    expect([clock().now(), damages.length]).toEqual([host.wallAt, 1])
+    keep()
+    expect(damages).toHaveLength(1)
+  })
+
+  it('runs on as it did while its file is damaged', () => {
+    keep()
+    const ours = clock()
+    writeFileSync(join(dir, 'clock.json'), '')
+    host.wallAt += DAY
+    const before = ours.now()
+    host.bootAt += 5000
+    expect(ours.now()).toBe(before + 5000)
   })
 
   it('counts a suspended host as time', () => {

@@ -55,17 +55,14 @@ export class NodeClock implements Clock {
     return this.#last
   }
 
-  /** What cannot be read now is read in a second: until then the clock runs as it did. */
+  /** An unreadable file is read again in a second; until then the clock runs as it did. */
   #follow(): void {
-    try {
-      this.#bootedAt = this.#read() ?? this.#bootedAt
-    } catch {
-      return
-    }
+    this.#bootedAt = this.#read() ?? this.#bootedAt
   }
 
+  /** `ClockKeeper` reports a damaged file; other processes go on without it. */
   #read(): number | undefined {
-    return readAnchor(this.#path, this.#host.bootId)
+    return readAnchor(this.#path, this.#host.bootId, () => undefined)
   }
 }
 
@@ -78,6 +75,8 @@ export interface ClockKeeperOptions {
   readonly onJump: (ms: number) => void
   /** It cannot be written: the processes go on with what they know, and it is tried again. Said once until it works. */
   readonly onFailure: (error: unknown) => void
+  /** The file cannot be read: deadlines go by the clock on the wall from now on. */
+  readonly onDamage: (error: unknown) => void
   readonly host?: HostTime
 }
 
@@ -92,11 +91,11 @@ export class ClockKeeper {
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: ClockKeeperOptions) {
-    const { dir, isIdle, host = new Host() } = options
+    const { dir, isIdle, onDamage, host = new Host() } = options
     this.#options = options
     this.#path = join(dir, FILE)
     this.#host = host
-    const kept = isIdle ? undefined : readAnchor(this.#path, host.bootId)
+    const kept = isIdle ? undefined : readAnchor(this.#path, host.bootId, onDamage)
     this.#bootedAt = kept ?? host.wall() - host.sinceBoot()
     if (kept === undefined) this.#write(this.#bootedAt)
   }
@@ -125,6 +124,7 @@ export class ClockKeeper {
     if (this.#write(this.#bootedAt + step)) this.#bootedAt += step
   }
 
+  /** Not synced: a loss of power begins another boot, in which the file is ignored. */
   #write(bootedAt: number): boolean {
     const anchor: Anchor = { bootId: this.#host.bootId, bootedAt }
     try {
@@ -141,17 +141,24 @@ export class ClockKeeper {
   }
 }
 
-/** Undefined when there is none, or it is about another boot. */
-function readAnchor(path: string, bootId: string): number | undefined {
-  let text: string
+/** Undefined when there is no file, it is about another boot, or it is damaged. */
+function readAnchor(path: string, bootId: string, onDamage: (error: unknown) => void): number | undefined {
   try {
-    text = readFileSync(path, 'utf8')
+    const anchor = parseAnchor(readFileSync(path, 'utf8'))
+    return anchor.bootId === bootId ? anchor.bootedAt : undefined
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) onDamage(error)
+    return undefined
   }
-  const anchor = JSON.parse(text) as Partial<Anchor>
-  return anchor.bootId === bootId && typeof anchor.bootedAt === 'number' ? anchor.bootedAt : undefined
+}
+
+function parseAnchor(text: string): Anchor {
+  const value: unknown = JSON.parse(text)
+  if (typeof value === 'object' && value !== null && 'bootId' in value && 'bootedAt' in value) {
+    const { bootId, bootedAt } = value
+    if (typeof bootId === 'string' && typeof bootedAt === 'number') return { bootId, bootedAt }
+  }
+  throw new TypeError('it is no clock')
 }
 
 /**

@@ -2,6 +2,8 @@ import { expect, it } from 'vitest'
 import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { loadSettings } from './config.ts'
 
+const inPath = { word: 'airlock', pathLine: undefined, other: undefined }
+
 const facts = (url: string) =>
   new Map([
     ['recorder', {}],
@@ -10,7 +12,7 @@ const facts = (url: string) =>
   ])
 
 it('says where it is and what to type next', () => {
-  const text = readyText(facts('http://127.0.0.1:7070'), loadSettings({}, '/nowhere'))
+  const text = readyText(facts('http://127.0.0.1:7070'), loadSettings({}, '/nowhere'), inPath)
   expect(text).toBe(`Airlock is ready at http://127.0.0.1:7070
 
   your key   /s/developer.key
@@ -20,16 +22,31 @@ it('says where it is and what to type next', () => {
 
 Try this in another terminal:
 
-  npx airlock run -- python3 -c 'print(6*7)'
+  airlock run -- python3 -c 'print(6*7)'
 
 Ctrl-C ends everything, sandboxes included.`)
 })
 
 it('prints commands that work as pasted when home and address are not the usual ones', () => {
   const settings = loadSettings({ AIRLOCK_HOME: "/srv/it's" }, '/nowhere')
-  expect(readyText(facts('http://127.0.0.1:9000'), settings)).toContain(
-    `  AIRLOCK_HOME='/srv/it'\\''s' AIRLOCK_URL=http://127.0.0.1:9000 npx airlock run -- python3`,
+  expect(readyText(facts('http://127.0.0.1:9000'), settings, inPath)).toContain(
+    `  AIRLOCK_HOME='/srv/it'\\''s' AIRLOCK_URL=http://127.0.0.1:9000 airlock run -- python3`,
   )
+})
+
+it.each([
+  [undefined, 'airlock is not in your PATH.'],
+  ['/usr/bin/airlock', 'airlock in your PATH is /usr/bin/airlock, another program.'],
+])('prints the path of the command, and the line for PATH, where PATH leads to %s', (other, why) => {
+  const typed = { word: '/src/airlock', pathLine: 'export PATH=/src:$PATH', other }
+  expect(readyText(facts('http://127.0.0.1:7070'), loadSettings({}, '/nowhere'), typed)).toContain(`
+  /src/airlock run -- python3 -c 'print(6*7)'
+
+${why} To change that, in a shell or in its profile:
+
+  export PATH=/src:$PATH
+
+Ctrl-C ends`)
 })
 
 it('is one line of JSON for programs', () => {
@@ -44,10 +61,10 @@ it('shows what a process wants people to know, with commands that work as pasted
     details: ['because\nof it', 'x'.repeat(1000)],
     commands: ['approvals approve apr_1'],
   }
-  const command = commandOf(facts('http://127.0.0.1:9000'), loadSettings({}, '/nowhere'))
+  const command = commandOf(facts('http://127.0.0.1:9000'), loadSettings({}, '/nowhere'), inPath)
   expect(noticeText(notice, command)).toBe(`
 Approve?  [2Jrm
   because of it
   ${'x'.repeat(300)}
-  AIRLOCK_URL=http://127.0.0.1:9000 npx airlock approvals approve apr_1`)
+  AIRLOCK_URL=http://127.0.0.1:9000 airlock approvals approve apr_1`)
 })

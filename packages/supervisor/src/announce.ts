@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Notice } from '@airlock/std'
+import { quote, type TypedCommand } from './command/typed.ts'
 import type { Settings } from './config.ts'
 import { printable } from './log-line.ts'
 import type { Facts } from './run.ts'
@@ -16,10 +17,10 @@ export function readyJson(facts: ReadyFacts, pid: number): string {
 }
 
 /** For people: where it is, and what to type next. Commands work as they stand, wherever the state is. */
-export function readyText(facts: ReadyFacts, settings: Settings): string {
+export function readyText(facts: ReadyFacts, settings: Settings, typed: TypedCommand): string {
   const { url, developerKey, adminKey } = addresses(facts)
   const isolation = facts.get('data-plane')
-  const command = commandOf(facts, settings)
+  const command = commandOf(facts, settings, typed)
   return [
     `Airlock is ready at ${url}`,
     '',
@@ -32,13 +33,22 @@ export function readyText(facts: ReadyFacts, settings: Settings): string {
     '',
     `  ${command} run -- python3 -c 'print(6*7)'`,
     '',
+    ...pathText(typed),
     'Ctrl-C ends everything, sandboxes included.',
   ].join('\n')
 }
 
 /** What to type before the words of a verb: it works as it stands, wherever the state is. */
-export function commandOf(facts: ReadyFacts, settings: Settings): string {
-  return [...variables(addresses(facts).url, settings), 'npx airlock'].join(' ')
+export function commandOf(facts: ReadyFacts, settings: Settings, { word }: TypedCommand): string {
+  return [...variables(addresses(facts).url, settings), word].join(' ')
+}
+
+/** What a person without `airlock` in PATH types once. */
+function pathText({ pathLine, other }: TypedCommand): readonly string[] {
+  if (pathLine === undefined) return []
+  const why =
+    other === undefined ? 'airlock is not in your PATH.' : `airlock in your PATH is ${other}, another program.`
+  return [`${printable(why)} To change that, in a shell or in its profile:`, '', `  ${pathLine}`, '']
 }
 
 /** For people: what a process wants them to know, and what to type. It may quote what hostile code said. */
@@ -64,10 +74,6 @@ function variables(url: string, { config }: Settings): readonly string[] {
   if (config.home !== undefined) given.push(`AIRLOCK_HOME=${quote(config.home)}`)
   if (url !== DEFAULT_URL) given.push(`AIRLOCK_URL=${quote(url)}`)
   return given
-}
-
-function quote(text: string): string {
-  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
 function say(facts: Facts | undefined, name: string): string {

@@ -133,6 +133,7 @@ export class Child {
     const run = new Run({
       main: this.#spec.main,
       env: { ...this.#host.environment(settings), ...this.#spec.environment },
+      core: this.#spec.core,
       onLine: (line) => this.#hear(line),
       onKill: (victim) => this.#host.onKill(this, victim),
       onNotice: (notice) => this.#host.onNotice(notice),

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { AirlockError } from '@airlock/contract'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { childEnvironment, loadSettings } from './config.ts'
-import { processTable } from './processes.ts'
+import { processTable, type Stages } from './processes.ts'
 
 let directory: string
 beforeEach(() => {
@@ -61,6 +61,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       audit_max_mb: 1024,
       audit_min_age_hours: 24,
       log_level: 'info',
+      llm: { upstream: {} },
     },
     stateDir: directory,
     runtimeDir: `${directory}/run`,
@@ -127,7 +128,7 @@ it('takes the database from DATABASE_URL alone, and does not repeat what it does
     expect(() => load({ DATABASE_URL: url })).toThrow(
       invalid('DATABASE_URL must begin with postgres:// or postgresql://.'),
     )
-  expect(() => load({ AIRLOCK_DATABASE_URL: 'postgres://u:p@h/d' })).toThrow('database_url')
+  expect(() => load({ AIRLOCK_DATABASE_URL: 'postgres://u:p@h/d' })).toThrow('AIRLOCK_DATABASE_URL is no setting.')
 })
 
 it('gives the database to the control plane alone', () => {
@@ -135,6 +136,68 @@ it('gives the database to the control plane alone', () => {
   const told = stages.flat().filter((one) => JSON.stringify(childEnvironment({}, one.settings)).includes('secret'))
   expect(told.map((one) => one.name)).toEqual(['control-plane'])
 })
+
+const UPSTREAM = `
+[llm.upstream.main]
+kind = "litellm"
+base_url = "http://litellm:4000/v1"
+key_file = "/etc/airlock/main.key"
+first_byte_timeout_s = 1.5
+[llm.upstream.main.models."gpt-5"]
+upstream_name = "openai/gpt-5"
+context_window = 400000
+max_output = 128000
+price = { input = 1.25, output = "10", cache_read = "0.125", cache_write = 0 }
+[llm.upstream.main.aliases]
+fast = "gpt-5"
+`
+
+it('starts the process of the keys where an upstream is configured, before the doors, and tells it what it needs', () => {
+  expect(namesOf(processTable(load({})))).toEqual([['recorder'], ['data-plane', 'doors', 'control-plane']])
+  writeFileSync(`${directory}/airlock.toml`, UPSTREAM)
+  const stages = processTable(load({}))
+  expect(namesOf(stages)).toEqual([
+    ['recorder', 'keys'],
+    ['data-plane', 'doors', 'control-plane'],
+  ])
+  expect(stages.flat().find(({ name }) => name === 'keys')).toMatchObject({
+    core: 'none',
+    settings: {
+      publicDir: `${directory}/public`,
+      socket: `${directory}/run/keys.sock`,
+      socketUid: 1_879_048_196,
+      upstreams: {
+        main: {
+          kind: 'litellm',
+          origin: 'http://litellm:4000',
+          path: '/v1',
+          keyFile: `${directory}/run/keys/main.key`,
+          models: ['openai/gpt-5'],
+          connectMs: 10_000,
+          firstByteMs: 1500,
+          readMs: 3_600_000,
+          maxConcurrent: 64,
+        },
+      },
+      drop: { uid: 1_879_048_197, gid: 1_879_048_197 },
+    },
+  })
+})
+
+it('tells no process where an operator keeps a key', () => {
+  writeFileSync(`${directory}/airlock.toml`, UPSTREAM)
+  expect(JSON.stringify(processTable(load({})))).not.toContain('/etc/airlock')
+})
+
+it('refuses a key in airlock.toml, and does not repeat it', () => {
+  const canary = 'sk-canary-0123456789abcdef'
+  for (const line of [`key = "${canary}"`, `key = ${canary}`, `key_file = "${canary}"`]) {
+    writeFileSync(`${directory}/airlock.toml`, `[llm.upstream.main]\n${line}\n`)
+    expect(() => load({})).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }))
+  }
+})
+
+const namesOf = (stages: Stages) => stages.map((stage) => stage.map(({ name }) => name))
 
 const ISSUER = { AIRLOCK_JWT_ISSUER: 'https://id.example', AIRLOCK_JWT_AUDIENCE: 'airlock' }
 const SECRET = 'the secret that signs, and is long enough'

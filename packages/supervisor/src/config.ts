@@ -29,7 +29,7 @@ interface JwtSettings {
   readonly clockToleranceS: number
 }
 
-const ROOT_STATE = '/var/lib/airlock'
+export const ROOT_STATE = '/var/lib/airlock'
 const ROOT_RUNTIME = '/run/airlock'
 
 /** What a process of ours inherits. Everything else of the operator's environment stays outside. */

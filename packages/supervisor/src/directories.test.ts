@@ -31,6 +31,7 @@ describe('the directories of a server', requires('root'), () => {
       'run',
       'run/sandboxes',
       'run/doors',
+      'run/keys',
     ]
     const spill = ['run/spill/control-plane', 'run/spill/data-plane']
     expect([...found, ...spill].map(describeDirectory)).toEqual([
@@ -44,6 +45,7 @@ describe('the directories of a server', requires('root'), () => {
       'run 711 0',
       'run/sandboxes 711 0',
       'run/doors 710 0',
+      'run/keys 710 0',
       'run/spill/control-plane 700 1879048193',
       'run/spill/data-plane 700 0',
     ])

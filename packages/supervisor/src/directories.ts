@@ -9,6 +9,7 @@ export const CONTROL_PLANE_UID = FIRST_UID + 1
 export const RECORDER_UID = FIRST_UID + 2
 /** The one between builds images: `data-plane/src/isolation/backends/oci/images/confined.ts`. */
 export const DOORS_UID = FIRST_UID + 4
+export const KEYS_UID = FIRST_UID + 5
 
 /** A unix socket's path has 107 bytes; the longest of ours is the one a guest dials. */
 const SOCKET_PATH_BYTES = 107
@@ -54,6 +55,8 @@ function layout({ stateDir, runtimeDir }: Settings): readonly Directory[] {
     { path: join(runtimeDir, 'sandboxes'), mode: 0o711, uid: 0 },
     // Only its own process comes by here to a door; a sandbox sees the directory of its own, mounted.
     { path: join(runtimeDir, 'doors'), mode: 0o710, uid: 0, gid: DOORS_UID },
+    // `keys` reads the copies by name, and cannot make, replace or list any.
+    { path: join(runtimeDir, 'keys'), mode: 0o710, uid: 0, gid: KEYS_UID },
     { path: join(runtimeDir, 'spill'), mode: 0o711, uid: 0 },
     { path: join(runtimeDir, 'spill', 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },
     { path: join(runtimeDir, 'spill', 'data-plane'), mode: 0o700, uid: 0 },

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, DEFAULTS, parseEndedFor, parseThreshold } from '@airlock/contract'
+import { type Config, DEFAULTS, parseEndedFor, parseThreshold, type ServedModel } from '@airlock/contract'
 import type { Settings } from './config.ts'
-import { CONTROL_PLANE_UID, DOORS_UID, RECORDER_UID } from './directories.ts'
+import { CONTROL_PLANE_UID, DOORS_UID, KEYS_UID, RECORDER_UID } from './directories.ts'
+import { keyCopyPath } from './key-copies.ts'
 
 const BURST_S = 5
 const MIB = 1024 * 1024
@@ -21,6 +22,8 @@ export interface ProcessSpec {
   readonly environment?: Readonly<Record<string, string>>
   /** How long it may take to stop before it is killed. */
   readonly stopMs: number
+  /** `none` for a process with secrets in its memory. The limit of the host when absent. */
+  readonly core?: 'none'
 }
 
 /** Everything inside of a stage starts together; the next stage starts when all of it is ready. Stopping goes backwards. */
@@ -38,6 +41,7 @@ export function processTable(settings: Settings): Stages {
         settings: { ...recorder(settings, config), ...common },
         stopMs: 35_000,
       },
+      ...keysTable(settings, common),
     ],
     [
       {
@@ -58,6 +62,25 @@ export function processTable(settings: Settings): Stages {
   ]
 }
 
+/** Empty without a configured upstream. */
+function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
+  if (Object.keys(settings.config.llm.upstream).length === 0) return []
+  return [
+    {
+      name: 'keys',
+      main: mainOf('keys'),
+      settings: { ...keys(settings), ...common },
+      stopMs: 10_000,
+      core: 'none',
+    },
+  ]
+}
+
+interface Common {
+  readonly logLevel: Config['log_level']
+  readonly failpoint: string | null
+}
+
 function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
   return {
     stateDir: join(stateDir, 'recorder'),
@@ -73,6 +96,47 @@ function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
     },
     drop: { uid: RECORDER_UID, gid: RECORDER_UID },
   }
+}
+
+function keys({ stateDir, runtimeDir, config }: Settings) {
+  const upstreams = Object.entries(config.llm.upstream).map(([name, settings]) => [
+    name,
+    {
+      kind: settings.kind,
+      ...settings.base_url,
+      keyFile: settings.key_file === undefined ? null : keyCopyPath(runtimeDir, name),
+      models: Object.entries(settings.models).map(([served, { upstream_name: own }]) => own ?? served),
+      connectMs: milliseconds(settings.connect_timeout_s),
+      firstByteMs: milliseconds(settings.first_byte_timeout_s),
+      readMs: milliseconds(settings.read_timeout_s),
+      maxConcurrent: settings.max_concurrent,
+    },
+  ])
+  return {
+    publicDir: join(stateDir, 'public'),
+    socket: join(runtimeDir, 'keys.sock'),
+    socketUid: DOORS_UID,
+    upstreams: Object.fromEntries(upstreams),
+    drop: { uid: KEYS_UID, gid: KEYS_UID },
+  }
+}
+
+/** What callers may name, in the words of the control plane; the keys are not among it. */
+function models({ llm }: Config): ServedModel[] {
+  return Object.entries(llm.upstream).flatMap(([name, { kind, models: served, aliases }]) =>
+    Object.entries(served).map(([model, { upstream_name: own, context_window, max_output, price }]) => ({
+      name: model,
+      aliases: Object.keys(aliases).filter((alias) => aliases[alias] === model),
+      upstream: { name, kind, model: own ?? model },
+      contextWindow: context_window,
+      maxOutput: max_output,
+      price,
+    })),
+  )
+}
+
+function milliseconds(seconds: number): number {
+  return Math.round(seconds * 1000)
 }
 
 function doors({ runtimeDir }: Settings) {
@@ -139,6 +203,7 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       disk: config.oversubscribe_disk,
       cpus: config.oversubscribe_cpus,
     },
+    models: models(config),
     budgetDefaults: {
       sandboxes: config.agent_sandboxes,
       memoryBytes: config.agent_memory_mb * MIB,

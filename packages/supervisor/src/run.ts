@@ -6,6 +6,7 @@ import { readLines } from './lines.ts'
 export interface RunOptions {
   readonly main: string
   readonly env: Record<string, string>
+  readonly core?: 'none' | undefined
   readonly onLine: (line: string) => void
   readonly onKill: (victim: string) => void
   readonly onNotice: (notice: Notice) => void
@@ -23,6 +24,9 @@ const MAX_LINES = 8
  */
 const V8_FLAGS = ['--always-sparkplug', '--no-lazy-feedback-allocation', '--expose-gc']
 
+/** A shell that sets the limit, which Node cannot do, and becomes Node. */
+const WITHOUT_CORE = { execPath: '/bin/sh', execArgv: ['-c', 'ulimit -c 0 && exec "$0" "$@"', process.execPath] }
+
 /** One life of one process: from its fork to its exit. */
 export class Run {
   readonly #child: ChildProcess
@@ -37,7 +41,9 @@ export class Run {
     this.#child = fork(options.main, [], {
       cwd: '/',
       env: options.env,
-      execArgv: V8_FLAGS,
+      ...(options.core === 'none'
+        ? { ...WITHOUT_CORE, execArgv: [...WITHOUT_CORE.execArgv, ...V8_FLAGS] }
+        : { execArgv: V8_FLAGS }),
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })

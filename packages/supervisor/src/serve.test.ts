@@ -10,7 +10,11 @@ function io(overrides: Partial<ServeIo>): ServeIo & { readonly printed: string[]
 it.each([
   ['another system than Linux', { platform: 'darwin' }, 'start it on a Linux machine or VM'],
   ['a user without root', { uid: 1000 }, 'sudo npm start'],
-  ['a setting it does not know', { env: { AIRLOCK_PORRT: '1' } }, 'porrt'],
+  [
+    'a setting it does not know',
+    { env: { AIRLOCK_PORRT: '1' } },
+    'AIRLOCK_PORRT is no setting. Did you mean AIRLOCK_PORT?',
+  ],
 ] as const)('refuses %s in one sentence', async (_case, overrides, sentence) => {
   const terminal = io(overrides)
   expect(await serve([], terminal)).toBe(1)

@@ -3,13 +3,15 @@ import { join } from 'node:path'
 import { toAirlockError } from '@airlock/contract'
 import { ClockKeeper, createLog } from '@airlock/std'
 import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
+import { typedCommand } from './command/typed.ts'
 import { childEnvironment, environment, loadSettings, type Environment, type Settings } from './config.ts'
 import { compiledDirectory, prepareDirectories, prepareStateDirectory } from './directories.ts'
+import { KeyCopies } from './key-copies.ts'
 import { takeInstanceLock } from './lock.ts'
 import { LogFile } from './log-file.ts'
 import { parseLogLine, printable, type LogLine } from './log-line.ts'
 import { findParent, hangupOf } from './parent.ts'
-import { pinPort } from './port.ts'
+import { assertFreePort, pinPort } from './port.ts'
 import { processTable } from './processes.ts'
 import { supervise, type SuperviseOptions } from './supervise.ts'
 import { endSurvivors, ProcessList } from './survivors.ts'
@@ -57,13 +59,20 @@ async function serveSettings(settings: Settings, output: Output): Promise<number
     prepareDirectories(settings)
     const list = join(settings.runtimeDir, 'processes.json')
     await endSurvivors(list)
+    await assertFreePort(settings)
     const log = new LogFile(join(settings.stateDir, 'logs', 'airlock.log'))
     const supervision = options(settings, output, { log, list: new ProcessList(list) })
-    const clock = keepClock(settings, (text) => supervision.onEvent('warn', text))
-    const code = await supervise(processTable(settings), supervision)
-    clock.stop()
-    log.close()
-    return code
+    const warn = (text: string) => supervision.onEvent('warn', text)
+    const keys = new KeyCopies(settings, warn)
+    keys.start()
+    const clock = keepClock(settings, warn)
+    try {
+      return await supervise(processTable(settings), supervision)
+    } finally {
+      keys.stop()
+      clock.stop()
+      log.close()
+    }
   } finally {
     lock.release()
   }
@@ -79,9 +88,15 @@ function keepClock({ stateDir }: Settings, warn: (text: string) => void): ClockK
     onJump: (ms) =>
       warn(`the clock of the machine differs by ${Math.round(ms / 1000)} s; deadlines stay, and it is met slowly`),
     onFailure: (error) => warn(`the clock of the node cannot be written: ${String(error)}`),
+    onDamage: (error) =>
+      warn(`public/clock.json cannot be read (${describe(error)}); deadlines go by the clock of the machine now`),
   })
   clock.start()
   return clock
+}
+
+function describe(error: unknown): string {
+  return printable(error instanceof Error ? error.message : String(error))
 }
 
 function options(
@@ -90,7 +105,8 @@ function options(
   { log, list }: { log: LogFile; list: ProcessList },
 ): SuperviseOptions {
   const say = json ? io.err : io.out
-  let command = 'airlock'
+  const typed = typedCommand(io.env)
+  let command = typed.word
   const show = (line: LogLine) => {
     if (line.level === 'warn' || line.level === 'error') io.err(`${line.process}: ${line.text}`)
   }
@@ -114,12 +130,12 @@ function options(
     onNotice: (notice) => say(noticeText(notice, command)),
     onReady: (facts) => {
       own.info('ready', { pid: process.pid })
-      command = commandOf(facts, settings)
-      io.out(json ? readyJson(facts, process.pid) : readyText(facts, settings))
+      command = commandOf(facts, settings, typed)
+      io.out(json ? readyJson(facts, process.pid) : readyText(facts, settings, typed))
       void notifyReady(io.env, (text) => own.warn(text))
     },
     onStop: (mode) => say(mode === 'end' ? ending(settings) : 'Stopping; sandboxes keep running.'),
-    onFailure: (reason) => io.err(`Airlock did not start.\n${reason}\nTo see what is missing: npx airlock doctor`),
+    onFailure: (reason) => io.err(`Airlock did not start.\n${reason}\nTo see what is missing: ${typed.word} doctor`),
     note: say,
   }
 }

@@ -1,6 +1,7 @@
 export { decodeText, parseJson, readBounded, readJson, tooLarge } from './bounded-json.ts'
 export { WireClient, type WireCall, type WireClientOptions } from './client.ts'
 export { askOnceMore, BrokenConnection } from './kept-connection.ts'
+export { KeptLink } from './kept-link.ts'
 export { LineSocket } from './line-socket.ts'
 export { LineSplitter, MAX_LINE_BYTES } from './lines.ts'
 export { listenForConnections, listenForHttp, type PrivateAddress, type PrivateListener } from './private-listener.ts'

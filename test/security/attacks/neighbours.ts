@@ -204,6 +204,24 @@ reached(seen) if seen else refused(', '.join(sorted({'empty' if how == 'ok' else
     control: 'no-masked-paths',
   },
   {
+    id: 'P13-activity',
+    attack:
+      'what neighbours do, by counts of the whole host in /proc: control groups, pressure, interrupts, open files, inodes, terminals',
+    expected: 'empty, or not there',
+    tiers: ['standard'],
+    program: `
+def read(path):
+    if not os.path.isdir(path): return open(path).read().strip()
+    return ' '.join(open(os.path.join(path, name)).read().strip() for name in os.listdir(path))
+names = ['cgroups', 'pressure', 'softirqs', 'interrupts', 'schedstat', 'buddyinfo', 'sys/kernel/pty/nr']
+names += ['sys/fs/' + name for name in ('file-nr', 'inode-nr', 'inode-state', 'dentry-state', 'aio-nr')]
+ways = {name: attempt(lambda n=name: read('/proc/' + n)) for name in names}
+seen = [name for name, (_, text) in ways.items() if text]
+reached(seen) if seen else refused(', '.join(sorted({'empty' if how == 'ok' else how for how, _ in ways.values()})))
+`,
+    control: 'no-masked-paths',
+  },
+  {
     id: 'P26-sysctl',
     attack: 'write kernel settings: core_pattern, modprobe, binfmt_misc, sysrq, uevent_helper, panic',
     expected: 'EROFS, EACCES, or not there',

@@ -5,7 +5,7 @@ import { waitApprovalOption } from './command-options.ts'
 import { collectPairs, collectWords } from '../text/pairs.ts'
 import { readStdin } from '../run/read-code.ts'
 import { addSandboxOptions, type SandboxOptions } from './sandbox-options.ts'
-import { formatDuration, parseDuration } from '../text/units.ts'
+import { durationWithin, formatDuration } from '../text/units.ts'
 
 export interface CodeOptions extends SandboxOptions {
   readonly sandbox?: string
@@ -20,12 +20,17 @@ export interface CodeOptions extends SandboxOptions {
 export function addCodeOptions(command: Command): Command {
   const timeout = formatDuration(DEFAULTS.commandTimeoutMs.default)
   const verb = command.option('--sandbox <sandbox>', 'a sandbox that is there, by id or name (default: a new one)')
-  return addFileOptions(
-    addSandboxOptions(verb, 'base, or data for Python')
-      .option('--timeout <duration>', `time until code is interrupted (default: ${timeout})`, parseDuration)
+  const own = addFileOptions(
+    verb
+      .option(
+        '--timeout <duration>',
+        `time until code is interrupted (default: ${timeout})`,
+        durationWithin(DEFAULTS.commandTimeoutMs),
+      )
       .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
       .addOption(waitApprovalOption()),
   )
+  return addSandboxOptions(own, 'base; data for a prompt of Python and what imports from it')
 }
 
 /** The options of whatever runs a program of this machine. */

@@ -2,7 +2,7 @@ import { DEFAULTS } from '@airlock/contract/defaults'
 import { Airlock, type CommandLine, type CommandOptions } from '@airlock/sdk'
 import { type Command, Option } from 'commander'
 import { collectPairs } from '../text/pairs.ts'
-import { formatDuration, parseDuration } from '../text/units.ts'
+import { durationWithin, formatDuration, parseDuration } from '../text/units.ts'
 
 export interface RunOptions {
   readonly timeout?: number
@@ -17,17 +17,36 @@ export interface RunOptions {
 export function addCommandOptions(command: Command): Command {
   const timeout = formatDuration(DEFAULTS.commandTimeoutMs.default)
   return command
-    .option('--timeout <duration>', `time until the command is killed (default: ${timeout})`, parseDuration)
+    .option(
+      '--timeout <duration>',
+      `time until the command is killed (default: ${timeout})`,
+      durationWithin(DEFAULTS.commandTimeoutMs),
+    )
     .option(
       '--cpu-time <duration>',
       'processor time of each process of it, in whole seconds (default: no cap)',
-      parseDuration,
+      durationWithin(DEFAULTS.commandCpuMs),
     )
     .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
     .option('--workdir <path>', 'the directory to run in (default: /workspace)')
     .option('--shell', 'join the words and give them to /bin/sh')
     .addOption(waitApprovalOption())
     .passThroughOptions()
+}
+
+export interface TerminalOptions {
+  readonly interactive?: boolean
+  readonly tty?: boolean
+}
+
+/** As Docker has them: a program has no terminal in a sandbox, and three have a prompt. */
+export function addTerminalOptions(command: Command): Command {
+  return command
+    .option(
+      '-i, --interactive',
+      'with -t and bash, sh, python3 or node: the prompt of "airlock bash", "python" or "node"',
+    )
+    .option('-t, --tty', 'the same')
 }
 
 /** For whatever a person may have to approve first. */

@@ -1,7 +1,7 @@
 import { DEFAULTS } from '@airlock/contract/defaults'
 import type { SomeLimits } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { formatBytes, formatDuration, parseNumber, parseSize } from '../text/units.ts'
+import { formatBytes, formatDuration, numberWithin, sizeWithin } from '../text/units.ts'
 
 export interface LimitOptions {
   readonly memory?: number
@@ -17,12 +17,24 @@ export interface LimitOptions {
 export function addLimitOptions(command: Command, shown: 'with defaults' | 'alone'): Command {
   const by = (text: string) => (shown === 'alone' ? '' : ` (default: ${text})`)
   return command
-    .option('--memory <size>', `memory${by(formatBytes(DEFAULTS.memoryBytes.default))}`, parseSize)
-    .option('--cpus <number>', `processors${by(`${DEFAULTS.cpus.default}`)}`, parseNumber)
-    .option('--disk <size>', `disk${by(formatBytes(DEFAULTS.diskBytes.default))}`, parseSize)
-    .option('--pids <number>', `processes${by(`${DEFAULTS.pids.default}`)}`, parseNumber)
-    .option('--inodes <number>', `files and directories${by('one for each 16 KiB of disk')}`, parseNumber)
-    .option('--open-files <number>', `open files of each process${by(`${DEFAULTS.openFiles.default}`)}`, parseNumber)
+    .option(
+      '--memory <size>',
+      `memory${by(formatBytes(DEFAULTS.memoryBytes.default))}`,
+      sizeWithin(DEFAULTS.memoryBytes),
+    )
+    .option('--cpus <number>', `processors${by(`${DEFAULTS.cpus.default}`)}`, numberWithin(DEFAULTS.cpus))
+    .option('--disk <size>', `disk${by(formatBytes(DEFAULTS.diskBytes.default))}`, sizeWithin(DEFAULTS.diskBytes))
+    .option('--pids <number>', `processes${by(`${DEFAULTS.pids.default}`)}`, numberWithin(DEFAULTS.pids))
+    .option(
+      '--inodes <number>',
+      `files and directories${by('one for each 16 KiB of disk')}`,
+      numberWithin(DEFAULTS.inodes),
+    )
+    .option(
+      '--open-files <number>',
+      `open files of each process${by(`${DEFAULTS.openFiles.default}`)}`,
+      numberWithin(DEFAULTS.openFiles),
+    )
     .option('--cpu-seconds <number>', `processor time in all, or none${by('none')}`, parseCap)
 }
 
@@ -55,5 +67,5 @@ export function formatLimits(limits: Required<SomeLimits>): string {
 }
 
 function parseCap(text: string): number | 'none' {
-  return text === 'none' ? text : parseNumber(text)
+  return text === 'none' ? text : numberWithin(DEFAULTS.cpuSeconds)(text)
 }

@@ -3,7 +3,7 @@ import type { CreateOptions } from '@airlock/sdk'
 import { Option, type Command } from 'commander'
 import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
 import { collectPairs } from '../text/pairs.ts'
-import { formatDuration, parseDuration } from '../text/units.ts'
+import { durationWithin, formatDuration } from '../text/units.ts'
 
 export interface SandboxOptions extends LimitOptions {
   readonly name?: string
@@ -19,10 +19,10 @@ export interface SandboxOptions extends LimitOptions {
 /** The options of whatever makes a sandbox. Their defaults are the server's. */
 export function addSandboxOptions(command: Command, template = 'base'): Command {
   const named = command
-    .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
+    .optionsGroup('The sandbox:')
     .option('--template <template>', `what it is made from (default: ${template})`)
+    .option('--name <name>', 'a name, unique among the living sandboxes of its agent')
     .option('--agent <agent>', 'who it runs for (default: the agent of your key, or "default" if it is bound to none)')
-  return addLimitOptions(named, 'with defaults')
     .addOption(
       new Option('--tier <tier>', 'how it is isolated, at least (default: as its template says)').choices([
         'standard',
@@ -32,15 +32,17 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
     .option(
       '--ttl <duration>',
       `life after its last use (default: ${formatDuration(DEFAULTS.ttlMs.default)})`,
-      parseDuration,
+      durationWithin(DEFAULTS.ttlMs),
     )
     .option(
       '--idle <duration>',
       `longest time without use (default: ${formatDuration(DEFAULTS.idleMs.default)})`,
-      parseDuration,
+      durationWithin(DEFAULTS.idleMs),
     )
     .option('--pause-when-idle', 'pause it then, instead of ending it; its next use resumes it')
     .option('--label <key=value>', 'a label; may be given several times', collectPairs)
+    .optionsGroup('Its limits:')
+  return addLimitOptions(named, 'with defaults').optionsGroup('Options:')
 }
 
 export function toCreateOptions(options: SandboxOptions): CreateOptions {

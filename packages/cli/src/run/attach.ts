@@ -3,6 +3,7 @@ import { AirlockError, type RunningCommand, type Sandbox } from '@airlock/sdk'
 import { constants } from 'node:os'
 import { fstatSync } from 'node:fs'
 import type { Interrupts } from './interrupts.ts'
+import { noInput } from './prompt-of.ts'
 import { explainEnd } from '../text/end-sentence.ts'
 import { Exit } from '../failure.ts'
 import { Sanitizer } from '../text/sanitize.ts'
@@ -19,15 +20,30 @@ export interface Attachment {
 /** Runs a command with our stdin, stdout and stderr. Answers it ended; throws `Exit` when we were told to stop. */
 export async function attach(terminal: Terminal, attachment: Attachment): Promise<Command> {
   const printer = new OutputPrinter(terminal)
+  let limitBytes: number | undefined
   return follow(attachment, async (event) => {
     await printer.print(event)
-    if (event.event === 'truncated')
-      terminal.note(`airlock: the output was cut off after ${formatBytes(event.limitBytes)}`)
+    if (event.event === 'truncated') limitBytes = event.limitBytes
     if (event.event === 'ended') {
       const why = await explainEnd(event.command, attachment.sandbox)
       if (why !== undefined) terminal.note(`airlock: ${why}`)
+      const idle = process.stdin.isTTY && isSilent(event.command) ? noInput(event.command.argv) : undefined
+      if (idle !== undefined) terminal.note(`airlock: ${idle}`)
+      if (limitBytes !== undefined) terminal.note(`airlock: ${cutSentence(event.command, limitBytes)}`)
     }
   })
+}
+
+/** It ended well, without a word. */
+function isSilent({ exitCode, outputBytes: bytes }: Command): boolean {
+  return exitCode === 0 && bytes === 0
+}
+
+/** What is not shown, and how to get it. */
+function cutSentence({ id, sandbox, fullOutput }: Command, limitBytes: number): string {
+  const cut = `output over ${formatBytes(limitBytes)} is not shown.`
+  if (fullOutput === null) return `${cut} To keep all of it, write it to a file in the sandbox.`
+  return `${cut} All of it: airlock logs --full ${sandbox} ${id}`
 }
 
 /** The same, with the output as text in the answer instead of on the screen. */

@@ -2,6 +2,7 @@ import { SESSION_TEMPLATES } from '@airlock/contract/defaults'
 import { AirlockError, type Airlock, type CreateOptions, type Runtime, type Session } from '@airlock/sdk'
 import { copyIn } from './copy-in.ts'
 import { findSandbox } from './find-sandbox.ts'
+import { needsData } from './needs-data.ts'
 import { prepareTemplate } from './prepare-template.ts'
 import { withProgress } from '../text/progress.ts'
 import type { Terminal } from '../text/terminal.ts'
@@ -11,6 +12,8 @@ export interface SessionPlan {
   /** The id or name of a sandbox that is there. */
   readonly sandbox: string | undefined
   readonly create: CreateOptions
+  /** All that will run, where that is known. */
+  readonly code: string | undefined
   readonly env: Readonly<Record<string, string>>
   readonly ttlMs: number | undefined
   /** Local files and directories to copy into /workspace first. */
@@ -41,10 +44,20 @@ export async function openSession(terminal: Terminal, airlock: Airlock, plan: Se
   }
 }
 
+/** A person at a prompt may import anything; code says what it imports. */
+function templateFor({ runtime, code, files }: SessionPlan): string | undefined {
+  if (runtime !== 'python') return undefined
+  return code === undefined || needsData(code, files) ? SESSION_TEMPLATES.python : BASE
+}
+
+/** Always there. */
+const BASE = 'base'
+
 async function planSandbox(terminal: Terminal, airlock: Airlock, plan: SessionPlan): Promise<CreateOptions> {
   if (plan.sandbox !== undefined) return {}
-  const template = plan.create.template ?? (plan.runtime === 'python' ? SESSION_TEMPLATES.python : undefined)
+  const template = plan.create.template ?? templateFor(plan)
   if (template === undefined) return plan.create
+  if (template === BASE) return { ...plan.create, template }
   try {
     await prepareTemplate(terminal, airlock, { name: template, signal: plan.signal })
   } catch (cause) {

@@ -55,9 +55,9 @@ async function setArguments(session: Session, argv: readonly string[], signal: A
 const ARGUMENTS: Readonly<Record<Runtime, (argv: readonly string[]) => string>> = {
   python: (argv) => `__import__('sys').argv[:] = ${JSON.stringify(argv)}`,
   node: (argv) => `process.argv.splice(1, process.argv.length, ...${JSON.stringify(argv)}), undefined`,
-  bash: ([name = '', ...rest]) => `BASH_ARGV0=${quote(name)}; set -- ${rest.map(quote).join(' ')}`,
+  bash: ([name = '', ...rest]) => `BASH_ARGV0=${single(name)}; set -- ${rest.map(single).join(' ')}`,
 }
 
-function quote(word: string): string {
+function single(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -18,6 +18,11 @@ const RUNTIMES: Readonly<Record<string, Runtime>> = {
   '.bash': 'bash',
 }
 
+/** Whether it is called as a program that we interpret. */
+export function isCode(path: string): boolean {
+  return Object.hasOwn(RUNTIMES, extname(path))
+}
+
 /** What would interpret it, if it is a program on this machine. */
 export function runtimeOf(path: string): Runtime | undefined {
   const runtime = RUNTIMES[extname(path)]
@@ -32,7 +37,7 @@ export async function runFile(
 ): Promise<number> {
   const code = await readCodeFile(path)
   const step = await toStepOptions(options)
-  return withSession(context, { runtime, options }, async (session, interrupts) =>
+  return withSession(context, { runtime, options, code }, async (session, interrupts) =>
     runCode(context.terminal, {
       session,
       interrupts,

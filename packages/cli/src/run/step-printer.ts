@@ -1,6 +1,7 @@
 import { outputBytes, RichOutput, type Step, type StepError, type StepEvent } from '@airlock/sdk'
 import { OutputPrinter } from './attach.ts'
 import { endSentence } from '../text/end-sentence.ts'
+import { missingModule } from '../text/missing-module.ts'
 import { htmlToText } from '../text/html-text.ts'
 import type { Pictures } from '../text/pictures.ts'
 import { sanitizeText } from '../text/sanitize.ts'
@@ -26,7 +27,9 @@ export class StepPrinter {
     if (event.event === 'output') await this.#write(event.stream, outputBytes(event))
     else if (event.event === 'rich') await this.#show(new RichOutput(event.output))
     else if (event.event === 'truncated')
-      await this.#note(`the output was cut off after ${formatBytes(event.limitBytes)}`)
+      await this.#note(
+        `output over ${formatBytes(event.limitBytes)} is not shown. To keep all of it, write it to a file in the sandbox.`,
+      )
     else if (event.event === 'ended') await this.#end(event.step)
   }
 
@@ -55,6 +58,8 @@ export class StepPrinter {
     // What the sandbox ended of an interpreter says so itself.
     const why = step.error?.name === 'RuntimeCrashed' || step.cause === 'timeout' ? undefined : endSentence(step)
     if (why !== undefined) await this.#note(why)
+    const missing = step.error === null ? undefined : missingModule(step.error)
+    if (missing !== undefined) await this.#note(missing)
     if (step.restarted) await this.#note('the interpreter was started anew: what it remembered is gone')
     if (this.#terminal.isTty) await this.#startLine()
   }

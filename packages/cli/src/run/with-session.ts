@@ -4,16 +4,17 @@ import { waitingAirlock } from '../options/command-options.ts'
 import type { Context } from '../context.ts'
 import { Interrupts } from './interrupts.ts'
 import { openSession } from './open-session.ts'
+import { inThrowAway } from './throw-away.ts'
 import { withProgress } from '../text/progress.ts'
 import { toCreateOptions } from '../options/sandbox-options.ts'
 
 /** A person at a prompt thinks longer than a program. */
 const LASTING_TTL_MS = 60 * 60_000
 
-/** Opens a session for some work, and ends it afterwards, with the sandbox that was made for it. */
+/** Opens a session for some code, or for a prompt, and ends it afterwards, with the sandbox that was made for it. */
 export async function withSession(
   { terminal }: Context,
-  how: { readonly runtime: Runtime; readonly options: CodeOptions; readonly isLasting?: boolean },
+  how: { readonly runtime: Runtime; readonly options: CodeOptions; readonly code: string | undefined },
   work: (session: Session, interrupts: Interrupts) => Promise<number>,
 ): Promise<number> {
   const { runtime, options } = how
@@ -22,8 +23,9 @@ export async function withSession(
     runtime,
     sandbox: options.sandbox,
     create: toCreateOptions(options),
+    code: how.code,
     env: options.env ?? {},
-    ttlMs: options.ttl ?? (how.isLasting === true ? LASTING_TTL_MS : undefined),
+    ttlMs: options.ttl ?? (how.code === undefined ? LASTING_TTL_MS : undefined),
     files: options.with ?? [],
     signal: interrupts.asked,
   }).catch((error: unknown) => {
@@ -32,7 +34,8 @@ export async function withSession(
   })
   try {
     interrupts.throwIfAsked()
-    return await work(session, interrupts)
+    const begin = async (): Promise<number> => work(session, interrupts)
+    return await (options.sandbox === undefined ? inThrowAway(begin) : begin())
   } finally {
     await withProgress(
       terminal,

@@ -20,7 +20,7 @@ it.each<[EndCause, string | null, string | undefined]>([
   ['out_of_memory', 'SIGKILL', 'killed: out of memory (limit 512 MiB). Raise --memory.'],
   ['out_of_memory', null, 'failed: out of memory (limit 512 MiB). Raise --memory.'],
   ['pids_exhausted', null, 'failed: too many processes (limit 256). Raise --pids.'],
-  ['disk_full', null, 'failed: no space left (limit 64 MiB). Raise --disk, or remove files.'],
+  ['disk_full', null, 'failed: no space left. /workspace has 64 MiB (--disk), /tmp 128 MiB (a quarter of --memory).'],
   ['cpu_time', 'SIGXCPU', 'killed: it used up its processor time.'],
   ['forbidden_call', 'SIGSYS', 'killed: it made a system call that no sandbox may make.'],
 ])('says of %s by %s: %s', (cause, signal, sentence) => {
@@ -28,5 +28,7 @@ it.each<[EndCause, string | null, string | undefined]>([
 })
 
 it('leaves out limits that it does not know', () => {
-  expect(endSentence({ cause: 'disk_full' })).toBe('failed: no space left. Raise --disk, or remove files.')
+  expect(endSentence({ cause: 'disk_full' })).toBe(
+    'failed: no space left. Raise --disk for /workspace, --memory for /tmp, or remove files.',
+  )
 })

@@ -17,8 +17,11 @@ export function endSentence(
 const WHY: Partial<Record<EndCause, (limits: Limits | undefined) => string>> = {
   out_of_memory: (limits) => `out of memory${limit(limits && formatBytes(limits.memoryBytes))}. Raise --memory.`,
   pids_exhausted: (limits) => `too many processes${limit(limits && String(limits.pids))}. Raise --pids.`,
-  disk_full: (limits) =>
-    `no space left${limit(limits && formatBytes(limits.diskBytes))}. Raise --disk, or remove files.`,
+  disk_full: (limits) => {
+    if (limits === undefined) return 'no space left. Raise --disk for /workspace, --memory for /tmp, or remove files.'
+    const tmp = formatBytes(Math.floor(limits.memoryBytes / 4))
+    return `no space left. /workspace has ${formatBytes(limits.diskBytes)} (--disk), /tmp ${tmp} (a quarter of --memory).`
+  },
   cpu_time: () => 'it used up its processor time.',
   forbidden_call: () => 'it made a system call that no sandbox may make.',
 }

@@ -45,6 +45,11 @@ export class Terminal {
     if (!target.write(bytes)) await once(target, 'drain')
   }
 
+  /** Waits until all of it has left: what a process still holds when it exits is lost. */
+  async flush(): Promise<void> {
+    await Promise.all([process.stdout, process.stderr].map(async (stream) => untilWritten(stream)))
+  }
+
   note(text: string): void {
     process.stderr.write(`${sanitizeLine(text)}\n`)
   }
@@ -52,6 +57,8 @@ export class Terminal {
   /** Replaces the line that shows progress; an empty text removes it. */
   showProgress(text: string): void {
     const stream: WriteStream = process.stderr
+    // A terminal without a size has no line to draw on.
+    if (!(stream.columns > 0)) return
     stream.cursorTo(0)
     stream.write(sanitizeLine(text).slice(0, Math.max(0, stream.columns - 1)))
     stream.clearLine(1)
@@ -60,4 +67,12 @@ export class Terminal {
   style(style: Style, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
     return this.#allowsColor && process[stream].isTTY ? styleText(style, text, { validateStream: false }) : text
   }
+}
+
+async function untilWritten(stream: WriteStream): Promise<void> {
+  await new Promise<void>((resolve) => {
+    // Nobody reads any more: it cannot arrive.
+    stream.on('error', () => resolve())
+    stream.write('', () => resolve())
+  })
 }

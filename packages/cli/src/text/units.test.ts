@@ -1,6 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { compactBytes, formatBytes, formatDuration, formatPercent, parseDuration, parseSize } from './units.ts'
+import {
+  compactBytes,
+  durationWithin,
+  formatBytes,
+  formatDuration,
+  formatPercent,
+  numberWithin,
+  parseDuration,
+  parseSize,
+  sizeWithin,
+} from './units.ts'
 
 describe('sizes', () => {
   it('are read as people write them', () => {
@@ -26,6 +36,28 @@ describe('sizes', () => {
       '1.5 KiB',
       '512 MiB',
     ])
+  })
+})
+
+describe('bounds', () => {
+  const duration = durationWithin({ min: 1, max: 24 * 3_600_000 })
+
+  it('let through what is within', () => {
+    expect([duration('1ms'), duration('24h'), sizeWithin({ min: 1, max: 1024 })('1k')]).toEqual([1, 86_400_000, 1024])
+    expect(numberWithin({ min: 0.1, max: 2 })('0.5')).toBe(0.5)
+  })
+
+  it.each([
+    ['0', 'From 1ms to 24h is possible.'],
+    ['2d', 'From 1ms to 24h is possible.'],
+    ['none', 'From 1ms to 24h is possible.'],
+    ['soon', 'Use a duration like 90s or 10m.'],
+  ])('refuse the duration %s', (text, words) => expect(() => duration(text)).toThrow(words))
+
+  it('refuse other sizes and numbers, with what is possible', () => {
+    const size = sizeWithin({ min: 64 * 1024 ** 2, max: 1024 ** 3 })
+    expect(() => size('2000')).toThrow('It is 2000 bytes, and 64 MiB to 1 GiB are possible.')
+    expect(() => numberWithin({ min: 0.1, max: 256 })('0')).toThrow('From 0.1 to 256 is possible.')
   })
 })
 

@@ -1,4 +1,7 @@
+import { formatBytes } from '@airlock/std'
 import { InvalidArgumentError } from 'commander'
+
+export { formatBytes }
 
 const SIZES: Readonly<Record<string, number>> = { '': 1, b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 }
 const DURATIONS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -27,11 +30,41 @@ export function parseDuration(text: string): number {
   return Math.round(total)
 }
 
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10))
-  const value = bytes / 1024 ** power
-  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[power]}`
+/** What the contract allows of an option, so that a mistake is named by its option and before anything is sent. */
+export interface Bounds {
+  readonly min: number
+  readonly max: number
+}
+
+export function sizeWithin({ min, max }: Bounds): (text: string) => number {
+  return (text) => {
+    const bytes = parseSize(text)
+    if (bytes >= min && bytes <= max) return bytes
+    throw new InvalidArgumentError(`It is ${bytes} bytes, and ${formatBytes(min)} to ${formatBytes(max)} are possible.`)
+  }
+}
+
+export function durationWithin({ min, max }: Bounds): (text: string) => number {
+  const possible = `From ${formatBound(min)} to ${formatBound(max)} is possible.`
+  return (text) => {
+    const ms = /^(?:none|never|unlimited|infinity)$/i.test(text) ? Infinity : parseDuration(text)
+    if (ms >= min && ms <= max) return ms
+    throw new InvalidArgumentError(possible)
+  }
+}
+
+export function numberWithin({ min, max }: Bounds): (text: string) => number {
+  return (text) => {
+    const number = parseNumber(text)
+    if (number >= min && number <= max) return number
+    throw new InvalidArgumentError(`From ${min} to ${max} is possible.`)
+  }
+}
+
+/** As it is typed: `24h`, and not a day. */
+function formatBound(ms: number): string {
+  if (ms < 1000) return `${ms}ms`
+  return ms % 3_600_000 === 0 ? `${ms / 3_600_000}h` : formatDuration(ms)
 }
 
 /** In at most five characters, for where there are many: `512M`, `1.5G`. */

@@ -5,6 +5,8 @@ import { collectPairs } from '../text/pairs.ts'
 import { withProgress } from '../text/progress.ts'
 import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../options/sandbox-options.ts'
 import { formatBytes } from '../text/units.ts'
+import { quote } from '../text/quote.ts'
+import { UsageError } from '../usage.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 type Options = SandboxOptions & JsonOption & { readonly env?: Record<string, string>; readonly reuse?: boolean }
@@ -13,7 +15,11 @@ export function defineCreate(command: Command, context: Context): void {
   addSandboxOptions(withJson(command))
     .option('--env <key=value>', 'an environment variable of every command; may be given several times', collectPairs)
     .option('--reuse', 'answer the living sandbox of that name, if there is one')
-    .action(async (options: Options) => {
+    .argument('[name]')
+    .usage('[options]')
+    .action(async (name: string | undefined, options: Options) => {
+      if (name !== undefined)
+        throw new UsageError('The name is an option.', `Use: airlock create --name ${quote(name)}`)
       const { terminal } = context
       const sandbox = await withProgress(
         terminal,

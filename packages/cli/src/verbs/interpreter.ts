@@ -1,21 +1,20 @@
-import { DEFAULTS } from '@airlock/contract/defaults'
 import type { Runtime } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { addCodeOptions, toStepOptions, type CodeOptions } from '../options/code-options.ts'
 import type { Context } from '../context.ts'
+import { openPrompt } from '../run/open-prompt.ts'
 import { readCodeFile, readStdin } from '../run/read-code.ts'
-import { Repl } from '../repl/repl.ts'
 import { runCode } from '../run/run-code.ts'
+import { quote } from '../text/quote.ts'
+import { UsageError } from '../usage.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 import { withSession } from '../run/with-session.ts'
 
 type Options = CodeOptions & JsonOption & { readonly code?: string }
 
-/** Whoever sits at a prompt ends it with Ctrl-C. */
-const PROMPT_TIMEOUT_MS = DEFAULTS.commandTimeoutMs.max
-
 export function defineInterpreter(runtime: Runtime): (command: Command, context: Context) => void {
   return (command, context) => {
+    throwOnForeign(runtime, context.argv.slice(1))
     addCodeOptions(withJson(command))
       .option('-c, --code <code>', 'run this instead of a file')
       .argument('[file]', 'a program on this machine (default: a prompt, or what is piped in)')
@@ -26,6 +25,24 @@ export function defineInterpreter(runtime: Runtime): (command: Command, context:
         context.exitCode = await interpret(context, { runtime, file, args, options })
       })
   }
+}
+
+/** Options that people know from the program itself. */
+const FOREIGN: Readonly<Record<Runtime, readonly [program: string, options: readonly string[]]>> = {
+  python: ['python3', ['-m', '-V', '--version', '-i', '-u']],
+  node: ['node', ['-e', '--eval', '-p', '--print', '-v', '--version']],
+  bash: ['bash', ['-l', '-x', '-e', '--version']],
+}
+
+function throwOnForeign(runtime: Runtime, words: readonly string[]): void {
+  const [program, options] = FOREIGN[runtime]
+  const [first = '', ...rest] = words
+  if (!options.includes(first)) return
+  const files = first === '-m' ? '--with . ' : ''
+  throw new UsageError(
+    `${first} is an option of ${program}, and no option of ours.`,
+    `Use: airlock run ${files}-- ${program} ${[first, ...rest].map(quote).join(' ')}`,
+  )
 }
 
 const HELP = `
@@ -42,15 +59,13 @@ interface Asked {
 }
 
 async function interpret(context: Context, asked: Asked): Promise<number> {
-  const { options } = asked
+  const { runtime, options } = asked
   const program = await readProgram(asked)
-  const step = program ? await toStepOptions(options) : { timeoutMs: options.timeout ?? PROMPT_TIMEOUT_MS }
-  return withSession(context, { runtime: asked.runtime, options, isLasting: !program }, async (session, interrupts) => {
-    if (program)
-      return runCode(context.terminal, { ...program, session, interrupts, options: step, json: options.json === true })
-    context.terminal.note(`${session.data.runtimeVersion} in ${session.data.sandbox}. Ctrl-D leaves.`)
-    return new Repl(context.terminal, session, { options: step, interrupts }).run()
-  })
+  if (!program) return openPrompt(context, { runtime, options })
+  const step = await toStepOptions(options)
+  return withSession(context, { runtime, options, code: program.code }, async (session, interrupts) =>
+    runCode(context.terminal, { ...program, session, interrupts, options: step, json: options.json === true }),
+  )
 }
 
 interface ReadProgram {

@@ -2,6 +2,7 @@ import { Airlock, type KillReport, type KillTarget } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { createInterface } from 'node:readline/promises'
 import type { Context } from '../context.ts'
+import { findSandbox, isSandboxId } from '../run/find-sandbox.ts'
 import { withProgress } from '../text/progress.ts'
 import { renderTable, type Cell, type Row } from '../text/table.ts'
 import type { Terminal } from '../text/terminal.ts'
@@ -23,7 +24,7 @@ const UNVERIFIED_CODE = 1
 
 export function defineKill(command: Command, context: Context): void {
   withJson(command)
-    .option('--sandbox <id>', 'end this sandbox')
+    .option('--sandbox <sandbox>', 'end this sandbox, by id or name')
     .option('--agent <id>', 'end all sandboxes of this agent, and grant it nothing; with --tenant, of that tenant')
     .option('--tenant <id>', 'end all sandboxes of this tenant, and grant it nothing')
     .option('--all', 'end all sandboxes of the server, and grant nobody anything')
@@ -32,9 +33,11 @@ export function defineKill(command: Command, context: Context): void {
     .option('--ls', 'list those that are on')
     .option('-y, --yes', 'do not ask')
     .action(async (options: Options) => {
-      const { killswitch } = new Airlock({ role: 'admin' })
+      const airlock = new Airlock({ role: 'admin' })
+      const { killswitch } = airlock
       if (options.ls === true) return printList(context, await killswitch.list(), options)
-      const target = targetOf(options) ?? command.error('Say what: one of --sandbox, --agent, --tenant and --all.')
+      const named = targetOf(options) ?? command.error('Say what: one of --sandbox, --agent, --tenant and --all.')
+      const target = await withId(airlock, named)
       if (options.lift === true) return print(context, await killswitch.lift(target), options)
       if (options.yes !== true && !(await isConfirmed(context.terminal, target)))
         command.error(`Nothing was killed: to end ${nameOf(target)}, say --yes.`)
@@ -52,6 +55,13 @@ function targetOf({ sandbox, agent, tenant, all }: Options): KillTarget | undefi
   if (sandbox !== undefined) return { scope: 'sandbox', target: sandbox }
   if (agent !== undefined) return { scope: 'agent', target: agent, ...(tenant === undefined ? {} : { tenant }) }
   return tenant === undefined ? { scope: 'all' } : { scope: 'tenant', target: tenant }
+}
+
+/** The id of the sandbox that has the name. An id is passed on unseen: another tenant's sandbox can be killed by it. */
+async function withId(airlock: Airlock, target: KillTarget): Promise<KillTarget> {
+  const { scope, target: named } = target
+  if (scope !== 'sandbox' || named === undefined || isSandboxId(named)) return target
+  return { scope, target: (await findSandbox(airlock, named)).id }
 }
 
 /** Without a person to ask, nothing happens that nobody said yes to. */

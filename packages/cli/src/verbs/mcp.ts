@@ -8,7 +8,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 const HELP = `
 For clients that start their servers, as Claude Desktop, Claude Code and VS Code do. Examples are in docs/mcp.md:
-  claude mcp add airlock -- npx airlock mcp`
+  claude mcp add airlock -- airlock mcp`
 
 /** Nothing but the protocol is written to stdout. */
 export function defineMcp(command: Command, context: Context): void {

@@ -12,12 +12,24 @@ describe('configuration', () => {
   })
 
   it.each([
-    ['an unknown key in the file', { prot: 1 }, {}, 'prot'],
-    ['an unknown variable', {}, { AIRLOCK_PROT: '1' }, 'prot'],
     ['a port that is none', {}, { AIRLOCK_PORT: '70000' }, 'port'],
     ['a word where a number belongs', { capacity: 'many' }, {}, 'capacity'],
   ])('refuses %s and names it', (_what, file, env, named) => {
     expect(() => parseConfig(file, env)).toThrow(named)
+  })
+
+  it.each([
+    ['a key of the file', { prot: 1 }, {}, 'prot is no setting.', 'Did you mean port?'],
+    ['a variable', {}, { AIRLOCK_PRT: '1' }, 'AIRLOCK_PRT is no setting.', 'Did you mean AIRLOCK_PORT?'],
+    [
+      'something else',
+      {},
+      { AIRLOCK_COLOUR: '1' },
+      'AIRLOCK_COLOUR is no setting.',
+      'All of them: docs/configuration.md',
+    ],
+  ])('refuses %s that is no setting, and says what was meant', (_what, file, env, message, hint) => {
+    expect(() => parseConfig(file, env)).toThrow(expect.objectContaining({ message, hint }))
   })
 
   it('leaves the variables of clients alone', () => {

@@ -1,7 +1,9 @@
+import { isTypo } from '@airlock/std'
 import { z } from 'zod'
 import { effect } from '../nouns/decision.ts'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
 import { AirlockError } from '../errors.ts'
+import { llmSettings, type LlmSettings, throwOnKeys } from './llm-settings.ts'
 import { endedForText, thresholdText } from './monitor-settings.ts'
 
 const MIB = 1024 * 1024
@@ -18,8 +20,8 @@ const setting = <T extends z.ZodType>(schema: T, about: string) => ({ schema, ab
 const port = z.coerce.number().int().min(0).max(65_535)
 
 /**
- * Every setting of a server: `airlock.toml` has these keys, the environment has `AIRLOCK_` and the key in capitals,
- * and the environment wins. To add one: add a row here, pass it on in `supervisor/processes.ts`, run
+ * Every setting of a server but its tables: `airlock.toml` has these keys, the environment has `AIRLOCK_` and the key in
+ * capitals, and the environment wins. To add one: add a row here, pass it on in `supervisor/processes.ts`, run
  * `npm run docs:generate`.
  */
 export const SETTINGS = {
@@ -237,7 +239,9 @@ export const SECRET_VARIABLES = {
 } as const
 
 export type SettingName = keyof typeof SETTINGS
-export type Config = { readonly [K in SettingName]: z.output<(typeof SETTINGS)[K]['schema']> }
+export type Config = { readonly [K in SettingName]: z.output<(typeof SETTINGS)[K]['schema']> } & {
+  readonly llm: LlmSettings
+}
 
 /** Variables that others named. */
 const FOREIGN_VARIABLES = { OPA_URL: 'opa_url' } as const satisfies Record<string, SettingName>
@@ -250,15 +254,37 @@ export function parseConfig(
   file: Readonly<Record<string, unknown>>,
   env: Readonly<Record<string, string | undefined>>,
 ): Config {
-  const given: Record<string, unknown> = { ...file }
+  const { llm, ...given }: Record<string, unknown> = { ...file }
+  throwOnKeys(llm)
   for (const [key, setting] of Object.entries(FOREIGN_VARIABLES)) if (env[key] !== undefined) given[setting] = env[key]
   for (const [key, value] of Object.entries(env))
     if (key.startsWith('AIRLOCK_') && !CLIENT_VARIABLES.has(key) && !Object.hasOwn(SECRET_VARIABLES, key))
       given[key.slice('AIRLOCK_'.length).toLowerCase()] = value
   const schema = z.strictObject(Object.fromEntries(Object.entries(SETTINGS).map(([key, row]) => [key, row.schema])))
+  throwOnUnknown(Object.keys(given), env)
   const parsed = schema.safeParse(given)
   if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
-  return parsed.data as Config
+  return { ...(parsed.data as Omit<Config, 'llm'>), llm: parseLlm(llm) }
+}
+
+function parseLlm(given: unknown): LlmSettings {
+  const parsed = z.object({ llm: llmSettings }).safeParse({ llm: given })
+  if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
+  return parsed.data.llm
+}
+
+/** By the name under which it was given, a variable or a line of the file. */
+function throwOnUnknown(given: readonly string[], env: Readonly<Record<string, string | undefined>>): void {
+  const settings = Object.keys(SETTINGS)
+  const unknown = given.find((key) => !settings.includes(key))
+  if (unknown === undefined) return
+  const variable = (key: string): string => `AIRLOCK_${key.toUpperCase()}`
+  const isVariable = Object.keys(env).some((key) => key.toUpperCase() === variable(unknown))
+  const named = (key: string): string => (isVariable ? variable(key) : key)
+  const meant = settings.find((key) => isTypo(unknown, key))
+  throw new AirlockError('config_invalid', `${named(unknown)} is no setting.`, {
+    hint: meant === undefined ? 'All of them: docs/configuration.md' : `Did you mean ${named(meant)}?`,
+  })
 }
 
 /** A zod error as one sentence that names each field. */

@@ -7,6 +7,8 @@ interface GuestBase {
   readonly user: { readonly uid: number; readonly gid: number }
   /** The whole environment of user code, before what a caller adds. */
   readonly env: Readonly<Record<string, string>>
+  /** Variables of `env` that are the number of processors in /proc/stat, whenever something starts. Absent: as they are. */
+  readonly threads?: readonly string[]
   /** The drivers of interpreters, one file each, which user code can read. */
   readonly kernels: string
   /** Where the streams of steps lie: made by the guest unless it is there; user code may enter and not list it. */
@@ -66,6 +68,10 @@ export const INSIDE = {
   node: '/opt/airlock/bin/node',
   /** First in the path of user code: programs that explain what cannot work here. */
   wrappers: '/opt/airlock/wrappers',
+  /** The same of Python, and `python`: first in the path where the programs of the host are. */
+  python: '/opt/airlock/python',
+  /** Last in the path of an image: `python`, where it has only `python3`. */
+  fallback: '/opt/airlock/fallback',
   /** Programs and libraries of the host, for images that have none. */
   closure: '/opt/airlock/closure',
   guest: '/opt/airlock/guest.cjs',

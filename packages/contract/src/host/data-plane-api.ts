@@ -38,7 +38,7 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /sandboxes/:id/commands/:cid` | → `nodeCommand` |
  * | `GET /sandboxes/:id/commands/:cid/wait` | → `nodeCommand` once it has ended and its output is complete |
  * | `GET /sandboxes/:id/commands/:cid/output?from=N` | → bytes: data frames of the guest codec, then one `nodeCommand` message frame when it has ended; `&rich=whole` sends rich frames from their beginning |
- * | `GET /outputs/:cid` | → bytes: the whole output of a command that said more than its cap, both streams as they came; the header `x-size` is how many. Also when its sandbox is gone |
+ * | `GET /outputs/:cid?bytes=N` | → bytes: the whole output of a command that said more than its cap, both streams as they came; the header `x-size` is how many. Also when its sandbox is gone. One that is not `N` bytes is damaged: `output_not_kept` |
  * | `POST /sandboxes/:id/commands/:cid/signal` | `{signal}` → `{}` |
  * | `POST /sandboxes/:id/commands/:cid/stdin?end=true` | bytes → `{}` |
  * | `POST /sandboxes/:id/sessions` | `nodeSessionSpec` → `nodeSession`; an id that exists is answered as it is |
@@ -70,6 +70,8 @@ export const dataPlaneHealth = z.strictObject({
   memoryBytes: z.int(),
   cpus: z.int(),
   disk: nodeDisk,
+  /** Sandboxes that were destroyed at its start because their state could not be read; until their end is asked for. */
+  damaged: z.array(sandboxId),
 })
 export type DataPlaneHealth = z.infer<typeof dataPlaneHealth>
 
@@ -81,8 +83,8 @@ export const nodeSandbox = z.strictObject({
   agent: agentId,
   state: z.enum(['starting', 'running', 'paused', 'stopping', 'lost']),
   lostReason: z.enum(['guest_lost', 'host_restarted', 'max_lifetime']).nullable(),
-  /** What its group ran out of, where that ended its guest. */
-  lostFor: z.enum(['out_of_memory', 'pids_exhausted']).optional(),
+  /** What its group ran out of, where that ended its guest; or that its files on the host could not be used. */
+  lostFor: z.enum(['out_of_memory', 'pids_exhausted', 'state_damaged']).optional(),
   runningCommands: z.int(),
   /** What it is held to; in a change that was broken off, what it should have become. */
   limits,

@@ -1,40 +1,166 @@
 import { z } from 'zod'
+import { BOUNDS } from '../defaults.ts'
 import { INSIDE } from '../guest/boot.ts'
+import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
 
-/** Every way out of a sandbox that there is. A permit lists those that a sandbox has. */
-export const DOORS = ['control'] as const
+/** Every kind of door. The permit of a sandbox lists those that it has. */
+export const DOORS = ['control', 'llm', 'egress', 'broker'] as const
 export const doorName = z.enum(DOORS)
 export type DoorName = z.infer<typeof doorName>
 
-/** The socket of the door `control`, in its directory. */
-export const CONTROL_SOCKET = 'airlock.sock'
+/** The doors of a template, a sandbox or a permit: each at most once. */
+export const doorNames = z
+  .array(doorName)
+  .max(DOORS.length)
+  .refine((doors) => new Set(doors).size === doors.length, 'must not repeat')
+
+/** The socket of each door, in the directory of the door. */
+export const DOOR_SOCKETS: Readonly<Record<DoorName, string>> = {
+  control: 'airlock.sock',
+  llm: 'llm.sock',
+  egress: 'egress.sock',
+  broker: 'broker.sock',
+}
+
+/** Names one configuration of a door: two of the same version are the same. */
+const configVersion = z.string().min(1).max(256)
+
+/** What the control plane tells the doors process about one open door. A door without a row here is not built. */
+export const doorConfig = z.discriminatedUnion('door', [
+  z.strictObject({ door: z.literal('control'), version: configVersion }),
+])
+export type DoorConfig = z.infer<typeof doorConfig>
+
+/** A door that this version can open. The others are refused where somebody asks for them. */
+export type BuiltDoor = DoorConfig['door']
+export const BUILT_DOORS: readonly BuiltDoor[] = doorConfig.options.map(({ shape }) => shape.door.value)
+
+export function isBuilt(door: DoorName): door is BuiltDoor {
+  return BUILT_DOORS.some((built) => built === door)
+}
 
 /**
- * What the doors and the control plane say to each other: HTTP with JSON over two unix sockets, each of which only the
- * other can open. Errors are `{error: {code, message}}` with registry codes.
+ * What the doors and the control plane say to each other, over two unix sockets, each of which only the other can open. The
+ * control plane tells the doors what is open by HTTP with JSON. Errors are `{error: {code, message}}` with registry codes.
  *
  * | at the doors | body → answer |
  * |---|---|
- * | `GET /doors` | → `openDoors`; the sandboxes that have open doors |
- * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent |
+ * | `GET /doors` | → `openDoors`; the open doors of each sandbox |
+ * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent: exactly these doors are open then, configured so |
  * | `DELETE /doors/:sandbox` | → `{}`; idempotent: its doors are closed and their connections cut |
  *
- * | at the control plane | body → answer |
- * |---|---|
- * | `POST /control` | `controlCall` → `self` or `renewedToken`, by what was asked |
+ * The doors ask on one connection to the control plane that they keep: JSON lines, `fromDoors` one way and
+ * `fromControlPlane` the other. Both sides say `hello` first.
  */
-export const openDoors = z.strictObject({ sandboxes: z.array(sandboxId) })
-export const openDoorsRequest = z.strictObject({ doors: z.array(doorName).max(DOORS.length) })
+const openDoor = z.strictObject({ door: doorName, version: configVersion })
+export const openDoors = z.strictObject({
+  sandboxes: z.array(z.strictObject({ sandbox: sandboxId, doors: z.array(openDoor) })),
+})
+/** The open doors of one sandbox. */
+export type OpenDoors = z.infer<typeof openDoors>['sandboxes'][number]
+export const openDoorsRequest = z.strictObject({
+  doors: z
+    .array(doorConfig)
+    .max(DOORS.length)
+    .refine((doors) => new Set(doors.map(({ door }) => door)).size === doors.length, 'must not repeat'),
+})
+
+/** More levels than a person reads. */
+const DETAIL_LEVELS = 6
+
+/** Whether a person can be shown all of it. Nothing is followed deeper than the bound. */
+function isShowable(value: unknown): boolean {
+  return isShallow(value, DETAIL_LEVELS) && Buffer.byteLength(JSON.stringify(value)) <= BOUNDS.askDetailBytes
+}
+
+/** A key that schemas would drop counts as too deep: what is shown is what was asked. */
+function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.entries(value).every(([key, item]) => key !== '__proto__' && isShallow(item, levels - 1))
+}
+
+/** What a program inside asks Guardian for. */
+export const askBody = z.strictObject({
+  action: z.string().regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 of a-z, 0-9, ".", "_" and "-"'),
+  detail: z
+    .unknown()
+    .refine(isShowable, {
+      error: `must be JSON of at most ${BOUNDS.askDetailBytes} bytes and ${DETAIL_LEVELS} levels`,
+      abort: true,
+    })
+    .pipe(z.record(z.string(), z.json()))
+    .optional(),
+  waitSeconds: z
+    .int()
+    .min(0)
+    .max(BOUNDS.approvalWaitMs / 1000)
+    .default(0),
+})
+export type AskBody = z.infer<typeof askBody>
+
+/** Every time when it was allowed; a refusal is an error. */
+export const askAnswer = z.strictObject({ allowed: z.literal(true), rules: z.array(matchedRule) })
+export type AskAnswer = z.infer<typeof askAnswer>
+
+const cameFrom = { sandbox: sandboxId, token: z.string().max(8192).nullable() }
 
 /** What came in by a door. The doors say which sandbox: the one whose socket it was. */
-export const controlCall = z.strictObject({
-  sandbox: sandboxId,
-  token: z.string().max(8192).nullable(),
-  ask: tokenScope,
-})
+export const controlCall = z.discriminatedUnion('ask', [
+  z.strictObject({ ...cameFrom, ask: z.literal(['self', 'heartbeat', 'renew']) }),
+  z.strictObject({ ...cameFrom, ask: z.literal('ask'), requestId: z.string().regex(/^req_[0-9a-z]+$/), body: askBody }),
+])
 export type ControlCall = z.infer<typeof controlCall>
+
+/** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
+export const DOORS_PROTOCOL = 1
+
+/** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
+export const MAX_DOOR_CALLS = 4096
+
+const callId = z.int().min(1)
+
+/** What the doors say on the kept connection. */
+export const fromDoors = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
+  z.strictObject({ type: z.literal('call'), id: callId, call: controlCall }),
+  /** Nobody waits for the answer of this call any more. */
+  z.strictObject({ type: z.literal('cancel'), id: callId }),
+  z.strictObject({ type: z.literal('ping') }),
+])
+export type FromDoors = z.infer<typeof fromDoors>
+
+/**
+ * What no longer holds for sandboxes. `revoked`: their tokens. `shut`: they have no doors any more. `policy`: what was decided
+ * under the rules before; null is all sandboxes.
+ */
+export const doorsChange = z.strictObject({
+  what: z.enum(['revoked', 'shut', 'policy']),
+  sandboxes: z.array(sandboxId).nullable(),
+})
+export type DoorsChange = z.infer<typeof doorsChange>
+
+/** What the control plane says on the kept connection. */
+export const fromControlPlane = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
+  /** `value` is `self`, `renewedToken` or `askAnswer`, by what was asked. */
+  z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
+  z.strictObject({
+    type: z.literal('refusal'),
+    id: callId,
+    error: z.strictObject({
+      code: z.string(),
+      message: z.string(),
+      hint: z.string(),
+      retryAfterS: z.number().optional(),
+      approval: z.string().optional(),
+    }),
+  }),
+  z.strictObject({ type: z.literal('changed'), change: doorsChange }),
+  z.strictObject({ type: z.literal('pong') }),
+])
+export type FromControlPlane = z.infer<typeof fromControlPlane>
 
 /** Who the program inside is, to us. */
 export const self = z.strictObject({

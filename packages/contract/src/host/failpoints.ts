@@ -52,7 +52,7 @@ export const FAILPOINTS = [
 ] as const
 export type FailpointName = (typeof FAILPOINTS)[number]
 
-export const PROCESSES = ['supervisor', 'recorder', 'data-plane', 'doors', 'control-plane'] as const
+export const PROCESSES = ['supervisor', 'recorder', 'keys', 'data-plane', 'doors', 'control-plane'] as const
 export type ProcessName = (typeof PROCESSES)[number]
 
 /** Called at each failpoint; does nothing unless a test armed it or the steps are traced. */

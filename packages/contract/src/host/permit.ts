@@ -1,7 +1,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
 import { conditions } from '../nouns/decision.ts'
-import { doorName, DOORS } from './doors-api.ts'
+import { doorNames } from './doors-api.ts'
 import { AirlockError } from '../errors.ts'
 import { permitMounts } from '../nouns/grant.ts'
 import { limits } from '../nouns/sandbox.ts'
@@ -28,10 +28,7 @@ export const permit = z.strictObject({
   /** What of the host it sees; nothing else is mounted. */
   mounts: permitMounts,
   /** Sockets through which it reaches out: these and no others. */
-  doors: z
-    .array(doorName)
-    .max(DOORS.length)
-    .refine((doors) => new Set(doors).size === doors.length, 'must not repeat'),
+  doors: doorNames,
   /** What the policies ask for on top; the rest of the permit keeps to it. */
   conditions,
   /** Which versions of which policies let it pass. */

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { conditions, effect, risk, tier } from './decision.ts'
 import { BOUNDS } from '../defaults.ts'
 import { operation } from './question.ts'
-import { role } from './principal.ts'
+import { askingRole } from './principal.ts'
 import { name, plainText } from './scalars.ts'
 
 export const RULE_KINDS = [
@@ -117,21 +117,26 @@ const tierMatch = z.strictObject({
   tiers: z.array(tier).min(1).optional(),
   labels: z.record(z.string(), globs).optional().describe('Each of these labels has such a value.'),
 })
-const operationMatch = z.strictObject({ points: globs })
+const operationMatch = z
+  .strictObject({
+    points: globs.optional(),
+    actions: globs.optional().describe('What a program in a sandbox asks for by its door; nothing else has an action.'),
+  })
+  .refine(atLeastOne, 'must name something')
 
 /** For whom and where a rule holds; everything that is named must fit. */
 const when = z.strictObject({
   points: globs.optional(),
   tenants: globs.optional(),
   actors: globs.optional(),
-  roles: z.array(role).min(1).optional(),
+  roles: z.array(askingRole).min(1).optional(),
   agents: globs.optional(),
   sandboxes: globs.optional(),
 })
 
 /**
- * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a point. A list is an argv. Anything
- * else is an operation written out.
+ * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a point, or an action where the rule
+ * names actions. A list is an argv. Anything else is an operation written out.
  */
 const example = z.union([
   plainText.min(1).max(BOUNDS.exampleLength),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tier } from './decision.ts'
 import { point } from '../points.ts'
-import { role } from './principal.ts'
+import { askingRole } from './principal.ts'
 import { limits } from './sandbox.ts'
 
 /** What somebody wants to do, as far as a rule can look at it: words, never handles. */
@@ -56,7 +56,7 @@ export const question = z.strictObject({
   tenant: z.string(),
   /** Who asks, as evidence names it. */
   actor: z.string(),
-  role,
+  role: askingRole,
   agent: z.string().nullable(),
   sandbox: z.string().nullable(),
   operation,

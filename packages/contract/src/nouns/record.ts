@@ -1,20 +1,20 @@
 import { z } from 'zod'
 import { decision } from './decision.ts'
 import { point, recordStatus } from '../points.ts'
-import { role } from './principal.ts'
+import { askingRole } from './principal.ts'
 
 /** What a process hands to the recorder. The payload is redacted before it gets here and again before it is written. */
 export const newRecord = z.strictObject({
   tenant: z.string(),
   agent: z.string().nullable().default(null),
   sandbox: z.string().nullable().default(null),
-  /** Who did it: `key:<id>` for a principal, `system` for us. */
+  /** Who did it: `key:<id>` for a principal, `sandbox:<id>` for a program inside, `system` for us. */
   actor: z.string(),
   point,
   status: recordStatus,
   /** What Guardian said of it, and in which role it was asked for. */
   decision: decision.optional(),
-  role: role.optional(),
+  role: askingRole.optional(),
   durationMs: z.number().optional(),
   error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
   payload: z.record(z.string(), z.json()).default({}),

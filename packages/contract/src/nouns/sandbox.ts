@@ -3,6 +3,7 @@ import { DEFAULT_AGENT } from './agent.ts'
 import { tier } from './decision.ts'
 import { DEFAULTS } from '../defaults.ts'
 import { mount } from './grant.ts'
+import { doorName, doorNames } from '../host/doors-api.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
 
 /** A bad transition is an error with both names in it; `sandboxes/lifecycle.ts` owns the table of legal moves. */
@@ -125,6 +126,7 @@ export const createSandboxBody = z.strictObject({
   maxLifetimeMs: within(DEFAULTS.maxLifetimeMs).int().default(DEFAULTS.maxLifetimeMs.default),
   limits: someLimits.default({}),
   tier: tier.default('standard').describe('At least that; a template or a policy may ask for more.'),
+  doors: doorNames.default([]).describe('Doors beside `control` and those of the template.'),
 })
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>
 
@@ -143,6 +145,7 @@ export const sandbox = z.strictObject({
   labels,
   limits,
   mounts: z.array(mount).describe('What it sees of the host: the grants of its agent when it was created.'),
+  doors: z.array(doorName).describe('The ways out that it has.'),
   ttlMs: z.int(),
   idleMs: z.int(),
   onIdle,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
+import { doorNames } from '../host/doors-api.ts'
 import { someLimits } from './sandbox.ts'
 import { envVars, name, time } from './scalars.ts'
 
@@ -20,10 +21,7 @@ export const templateSpec = z.strictObject({
   env: envVars.default({}),
   limits: someLimits.default({}),
   tier: z.enum(['standard', 'strict']).default('standard'),
-  doors: z
-    .array(z.enum(['llm', 'egress', 'broker']))
-    .max(3)
-    .default([]),
+  doors: doorNames.default([]).describe('Doors of its sandboxes, beside `control`, which every sandbox has.'),
 })
 export type TemplateSpec = z.infer<typeof templateSpec>
 

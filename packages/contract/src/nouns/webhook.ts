@@ -13,7 +13,8 @@ export const createWebhookBody = z.strictObject({
   url: z
     .url({ protocol: /^https?$/ })
     .max(BOUNDS.webhookUrl)
-    .refine((text) => !/^https?:\/\/[^/?#]*@/.test(text), 'must not hold a user or a password'),
+    .refine((text) => !/^https?:\/\/[^/?#]*@/.test(text), 'must not hold a user or a password')
+    .refine((text) => !URL.canParse(text) || new URL(text).port !== '0', 'must not name port 0'),
   events: z.array(webhookEvent).min(1).max(WEBHOOK_EVENTS.length),
 })
 export type CreateWebhookBody = z.infer<typeof createWebhookBody>

@@ -21,7 +21,8 @@ const GUARDS: readonly Role[] = ['admin', 'operator']
 const ofApproval = z.strictObject({ id: approvalId })
 const ofWebhook = z.strictObject({ id: webhookId })
 
-const ANSWERS: readonly ErrorCode[] = ['approval_not_found', 'approval_ended', 'evidence_unavailable']
+const REJECTS: readonly ErrorCode[] = ['approval_not_found', 'approval_ended', 'key_line_too_long']
+const APPROVES: readonly ErrorCode[] = [...REJECTS, 'evidence_unavailable']
 
 /** The part of the table of routes that is about people's answers, and about whom to tell. */
 export const APPROVAL_ROUTES = {
@@ -78,7 +79,7 @@ export const APPROVAL_ROUTES = {
     body: approveBody,
     answers: 'json',
     response: approval,
-    errors: ANSWERS,
+    errors: APPROVES,
     effect: 'approval.approve',
   },
   rejectApproval: {
@@ -92,7 +93,7 @@ export const APPROVAL_ROUTES = {
     body: rejectBody,
     answers: 'json',
     response: approval,
-    errors: ['approval_not_found', 'approval_ended'],
+    errors: REJECTS,
     effect: 'approval.reject',
   },
   revokeApproval: {

@@ -9,6 +9,7 @@ import type { ErrorCode } from '../errors.ts'
 import { EVENT_ROUTES } from './event-routes.ts'
 import { FILE_ROUTES } from './file-routes.ts'
 import { KILL_ROUTES } from './kill-routes.ts'
+import { MODEL_API_ROUTES } from './model-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
 import { role } from '../nouns/principal.ts'
@@ -298,6 +299,7 @@ export const ROUTES = {
   ...APPROVAL_ROUTES,
   ...EVENT_ROUTES,
   ...METRIC_ROUTES,
+  ...MODEL_API_ROUTES,
   ...AUDIT_ROUTES,
   whoami: {
     method: 'GET',
@@ -332,12 +334,12 @@ export const ROUTES = {
     path: '/readyz',
     needs: 'nothing',
     repeats: 'safe',
-    summary: 'It can create sandboxes; a warning when the disk of the host is near its reserve.',
+    summary: 'It can create sandboxes; warnings about the disk of the host and the evidence of tenants.',
     roles: 'public',
     answers: 'json',
     response: z.strictObject({
       status: z.literal('ready'),
-      warnings: z.array(z.enum(['host_disk_low', 'evidence_broken'])).optional(),
+      warnings: z.array(z.enum(['host_disk_low', 'evidence_broken', 'evidence_unavailable'])).optional(),
     }),
     errors: ['not_ready'],
   },

@@ -17,7 +17,7 @@ const AT_ONCE = 8
 const MAX_AGENTS = 32
 const SILENT_BATCH = 100
 
-type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'log' | 'heartbeats' | 'agentStaleMs'>
+type World = Pick<Context, 'store' | 'node' | 'audit' | 'clock' | 'log' | 'heartbeats' | 'agentStaleMs' | 'doorNews'>
 
 /**
  * Ends the sandboxes of agents that may not have any. Each node ends its own; what a crash or another node left is found by
@@ -35,8 +35,10 @@ export class AgentEnds {
 
   /** Resolves when those of this node are gone, or cannot be ended now. */
   async endSandboxesOf(key: AgentKey, end: End): Promise<void> {
-    const { store, node, log } = this.#context
+    const { store, node, log, doorNews } = this.#context
     const living = await store.query((db) => listLivingOf(db, { ...key, node: node.id }))
+    // Ends wait for their turn; tokens are good for nothing already.
+    if (living.length > 0) doorNews.publish({ what: 'revoked', sandboxes: living.map(({ id }) => id) })
     await inParallel(living, AT_ONCE, async ({ id }) => {
       try {
         await this.#termination.terminate(id, end)

@@ -1,41 +1,41 @@
-import type { IncomingMessage } from 'node:http'
-import { AirlockError, controlCall } from '@airlock/contract'
+import type { ControlCall } from '@airlock/contract'
 import type { Log } from '@airlock/std'
-import { listenForHttp, type PrivateListener, readJson, refuse, sendJson } from '@airlock/wire'
-import type { DoorControl } from '../doors/door-control.ts'
+import { listenForConnections, type PrivateListener } from '@airlock/wire'
+import type { DoorNews } from '../doors/door-news.ts'
+import { DoorsLine } from './doors-line.ts'
 
 interface DoorsServerOptions {
-  readonly control: DoorControl
+  readonly control: { answer(call: ControlCall, signal: AbortSignal): Promise<unknown> }
+  readonly news: DoorNews
   readonly path: string
   /** Who may open the socket besides us. */
   readonly uid: number
   readonly log: Log
 }
 
-const MAX_BODY = 16 * 1024
-const MAX_CONNECTIONS = 256
-const REQUEST_MS = 10_000
+/** The doors keep one; while they start anew there may be two for a moment. */
+const MAX_CONNECTIONS = 8
 
 /**
- * Hears the doors process, on a socket that nobody else can open: which sandbox a request is from, it says, and only it.
- * Precondition: root, for the socket changes hands.
+ * Hears the doors process, on a socket that nobody else can open: which sandbox a call is from, it says, and only it. What
+ * changes is pushed to it. Precondition: root, for the socket changes hands.
  */
-export async function listenToDoors({ control, path, uid, log }: DoorsServerOptions): Promise<PrivateListener> {
-  return listenForHttp(
+export async function listenToDoors({ control, news, path, uid, log }: DoorsServerOptions): Promise<PrivateListener> {
+  const lines = new Set<DoorsLine>()
+  const options = {
+    answer: control.answer.bind(control),
+    log,
+    onClose: (line: DoorsLine) => void lines.delete(line),
+  }
+  const listener = await listenForConnections(
     { unix: path, uid },
     {
       maxConnections: MAX_CONNECTIONS,
-      requestMs: REQUEST_MS,
-      onRequest: (request, response) =>
-        void answer(control, request).then(
-          (value) => sendJson(response, 200, value),
-          (error: unknown) => refuse({ request, response }, error, log),
-        ),
+      onConnection: (socket) => void lines.add(new DoorsLine(socket, options)),
     },
   )
-}
-
-async function answer(control: DoorControl, request: IncomingMessage): Promise<unknown> {
-  if (request.method !== 'POST' || request.url !== '/control') throw new AirlockError('route_not_found')
-  return control.answer(await readJson(request, controlCall, MAX_BODY))
+  news.subscribe((change) => {
+    for (const line of lines) line.push(change)
+  })
+  return listener
 }

@@ -30,6 +30,7 @@ import { grantHandlers } from './routes/grants.ts'
 import { keyHandlers } from './routes/keys.ts'
 import { killHandlers } from './routes/kills.ts'
 import { metricHandlers } from './routes/metrics.ts'
+import { modelHandlers } from './routes/models.ts'
 import { policyHandlers } from './routes/policies.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
 import { sessionHandlers } from './routes/sessions.ts'
@@ -285,6 +286,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...killHandlers(app.killswitch),
     ...approvalHandlers(app),
     ...tenantHandlers(app.tenants),
+    ...modelHandlers(app),
     ...policyHandlers(app),
     ...sandboxHandlers(app),
     ...commandHandlers(app.commands),

@@ -1,3 +1,4 @@
+import type { Model } from '@airlock/contract'
 import type { EvidenceKeeper, EvidenceReader, EventReader } from '@airlock/audit'
 import type { ApprovalAnswers } from '../approvals/approvals.ts'
 import type { Commands } from '../commands/commands.ts'
@@ -5,6 +6,7 @@ import type { Connections } from '../doors/connections.ts'
 import { Audit } from '../evidence/audit.ts'
 import { type EventFeed, Events } from '../evidence/events.ts'
 import type { Kills } from '../kills/killswitch.ts'
+import { listModels } from '../models/list-models.ts'
 import type { Readiness } from '../nodes/readiness.ts'
 import { Backtests } from '../policies/backtest.ts'
 import type { Creation } from '../sandboxes/create.ts'
@@ -47,6 +49,7 @@ export interface App extends Registry {
   readonly webhooks: WebhookRegistry
   readonly audit: Pick<Audit, 'events' | 'export' | 'head' | 'chains' | 'quarantine'>
   readonly events: EventFeed
+  readonly models: { list(): readonly Model[] }
   readonly readiness: Pick<Readiness, 'assert' | 'state'>
 }
 
@@ -64,6 +67,7 @@ export function createApp(
     webhooks: new WebhookRegistry(context),
     audit: new Audit(context, evidence),
     events: new Events({ ...context, reader: evidence }),
+    models: { list: () => listModels(context) },
     readiness: context.readiness,
   }
 }

@@ -9,8 +9,11 @@ import type { PolicyBook } from '../policies/policy-book.ts'
 import type { SandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
+import type { ModelCatalog } from '../models/catalog.ts'
+import type { ReservationDesk } from '../models/reservation-desk.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { DataPlaneClient } from '../nodes/data-plane-client.ts'
+import type { DoorNews } from '../doors/door-news.ts'
 import type { DoorsClient } from '../doors/doors-client.ts'
 import type { Heartbeats } from '../agents/heartbeats.ts'
 import type { KillHook } from '../kills/kill-hooks.ts'
@@ -28,7 +31,12 @@ export interface Context {
   readonly audit: StagedSink
   readonly permits: PermitDesk
   readonly sandboxTokens: SandboxTokenDesk
+  /** The models that sandboxes may ask for. */
+  readonly models: ModelCatalog
+  readonly reservations: ReservationDesk
   readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>
+  /** Tells the doors what no longer holds. */
+  readonly doorNews: DoorNews
   /** Asked before every effect of a caller. */
   readonly guardian: Guardian
   /** What it reads its rules from. */

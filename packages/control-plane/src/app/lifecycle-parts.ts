@@ -17,6 +17,7 @@ import { GrantEnds } from '../agents/grant-ends.ts'
 import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
+import { ModelCalls } from '../models/model-calls.ts'
 import { Pauses } from '../sandboxes/pauses.ts'
 import { Receipts } from '../evidence/receipts.ts'
 import { Reconciler } from '../sweep/reconcile.ts'
@@ -34,6 +35,7 @@ export interface Lifecycle {
   readonly watch: CommandWatch<StoredCommand, CommandEnd>
   readonly stepWatch: CommandWatch<StoredStep, StepEnd>
   readonly connections: Connections
+  readonly modelCalls: ModelCalls
   readonly doorControl: DoorControl
   readonly termination: Termination
   readonly templates: Templates
@@ -91,6 +93,7 @@ export function createLifecycle(context: Context): Lifecycle {
     watch,
     stepWatch,
     connections,
+    modelCalls: new ModelCalls(context),
     doorControl,
     termination,
     templates,

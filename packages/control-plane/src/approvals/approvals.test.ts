@@ -1,11 +1,16 @@
 import { approveBody, type Decision, type NewRecord, type Question } from '@airlock/contract'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApprovalDesk } from './desk.ts'
 import { ApprovalNews } from './news.ts'
-import type { Asker } from './asker.ts'
+import type { AnyCaller, Caller } from '../app/caller.ts'
+import { aRow } from '../monitor/testing/observed.ts'
+import { defaultAgent } from '../identity/first-start.ts'
+import { insertAgentIfAbsent } from '../store/agents.ts'
 import { insertApiKey } from '../store/api-keys.ts'
 import { listApprovals } from '../store/approvals.ts'
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
+import { insertSandbox } from '../store/sandboxes.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { ApprovalAnswers } from './approvals.ts'
@@ -30,7 +35,7 @@ const KEY = {
 const ONCE = approveBody.parse({})
 const ADMIN = as()
 const OPERATOR = as({ actor: 'key:operator', role: 'operator' })
-const ASKER: Asker = as({ actor: 'key:asker', role: 'developer' })
+const ASKER: Caller = as({ actor: 'key:asker', role: 'developer' })
 
 /** Who made each key, and which it took over from. */
 const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> = {
@@ -45,9 +50,29 @@ const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: s
   annGiven: { by: 'key:admin', replaces: 'ann' },
   tokens: { by: 'jwt:eve' },
   ...Object.fromEntries(
-    Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'system' : `key:far${at - 1}` }]),
+    Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'key:ann' : `key:far${at - 1}` }]),
   ),
+  // Rotated by themselves, every day for a quarter.
+  ...rotations('asks', 'system'),
+  ...rotations('answers', 'key:admin'),
 }
+
+function rotations(
+  name: string,
+  by: string,
+): Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> {
+  const next = Array.from({ length: 90 }, (_, at) => [
+    `${name}${at + 1}`,
+    { by: `key:${name}${at}`, replaces: `${name}${at}` },
+  ])
+  return { [`${name}0`]: { by }, ...Object.fromEntries(next) }
+}
+
+/** 10,000 rotations of the key `often0`. */
+const ROTATED_OFTEN = `
+insert into api_keys (id, hash, tenant, role, created_at, name, platform, created_by, replaces)
+with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 10000)
+select 'often' || n, '${KEY.hash}', 'acme', 'admin', 0, 'test', 0, 'key:often' || (n - 1), 'often' || (n - 1) from numbers`
 
 /** Who asks, who answers, and whether that is let pass. */
 const HANDS = [
@@ -70,8 +95,14 @@ const HANDS = [
   ['jwt:eve', 'tokens', 'may not'],
   ['tokens', 'jwt:eve', 'may'],
   ['jwt:eve', 'bob', 'may'],
-  ['bob', 'far69', 'may not'],
-  ['bob', 'far9', 'may'],
+  ['bob', 'far69', 'may'],
+  ['ann', 'far69', 'may not'],
+  ['asks90', 'admin', 'may'],
+  ['developer', 'answers90', 'may'],
+  ['asks90', 'answers90', 'may'],
+  ['asks90', 'asks0', 'may not'],
+  ['asks0', 'asks90', 'may not'],
+  ['admin', 'answers90', 'may not'],
 ] as const
 
 const question: Question = {
@@ -83,6 +114,21 @@ const question: Question = {
   sandbox: `sbx_${'0'.repeat(26)}`,
   operation: { kind: 'command', argv: ['tee', 'x'], cwd: '/workspace', env: ['A'], timeoutMs: 1000 },
 }
+const SANDBOX = `sbx_${'0'.repeat(26)}`
+const ENDED = `sbx_${'2'.repeat(26)}`
+
+/** What a program inside asks, as Guardian asks it. */
+function inside(sandbox: string, body: { readonly action: string }): readonly [Partial<Question>, AnyCaller] {
+  const actor = `sandbox:${sandbox}`
+  const principal = { actor, tenant: 'acme', role: 'sandbox', agent: 'a', sandbox } as const
+  const asked = { route: 'sandbox.ask', params: { sandbox }, query: null, body }
+  const operation = { kind: 'other', payload: body } as const
+  return [
+    { point: 'sandbox.ask', actor, role: 'sandbox', sandbox, operation },
+    { principal, requestId: 'req_1', asked },
+  ]
+}
+
 const decision: Decision = {
   effect: 'ask',
   risk: 'high',
@@ -140,7 +186,7 @@ for (const dialect of DIALECTS)
       }
     }
 
-    const ask = async (server: Server, more: Partial<Question> = {}, asker: Asker = ASKER) =>
+    const ask = async (server: Server, more: Partial<Question> = {}, asker: AnyCaller = ASKER) =>
       server.desk.settle(asker, { ...question, ...more }, decision).then(
         (settled) => (settled === 'again' ? settled : settled.effect),
         (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
@@ -281,6 +327,46 @@ for (const dialect of DIALECTS)
       expect(await only()).toBe(id)
     })
 
+    it('takes eight asks of one sandbox, and those of others all the same', async () => {
+      const asks = async (n: number, id = SANDBOX) => ask(here, ...inside(id, { action: `a${n}` }))
+      for (let n = 0; n < 8; n++) expect(await asks(n)).toBe('approval_required')
+      expect(await asks(8)).toBe('policy_denied')
+      expect(await asks(3)).toBe('approval_required')
+      expect(await asks(8, `sbx_${'1'.repeat(26)}`)).toBe('approval_required')
+    })
+
+    it('ends the ask of a program whose sandbox has ended', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertAgentIfAbsent(db, { ...defaultAgent('acme', 1), id: 'a' }))
+      for (const [id, state] of [
+        [SANDBOX, 'active'],
+        [ENDED, 'stopped'],
+      ] as const) {
+        await store?.query((db) => insertSandbox(db, { ...aRow({ state }), id, tenant: 'acme', agent: 'a' }))
+        await ask(here, ...inside(id, { action: 'deploy' }))
+      }
+      await here.answers.expire()
+      expect((await pending()).map(({ sandbox }) => sandbox)).toEqual([SANDBOX])
+      expect(points('approval.expire').map(({ sandbox }) => sandbox)).toEqual([ENDED])
+    })
+
+    it('of a program is answered by another hand than the one that made its sandbox', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertAgentIfAbsent(db, { ...defaultAgent('acme', 1), id: 'a' }))
+      for (const id of ['developer', 'admin'])
+        await store?.query((db) => insertApiKey(db, { ...KEY, id, createdBy: 'system', replaces: null }))
+      const row = { ...aRow(), id: SANDBOX, tenant: 'acme', agent: 'a', actor: 'key:developer' }
+      await store?.query((db) => insertSandbox(db, row))
+      await ask(here, ...inside(SANDBOX, { action: 'deploy' }))
+      const id = await only()
+      await expect(here.answers.approve(as({ actor: 'key:developer' }), id, ONCE)).rejects.toMatchObject({
+        code: 'forbidden',
+      })
+      expect(await here.answers.approve(as({ actor: 'key:admin' }), id, ONCE)).toMatchObject({ state: 'approved' })
+    })
+
     it('is answered by another hand than the one that asked: who made a key counts', async () => {
       const [store] = opened
       await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
@@ -300,5 +386,20 @@ for (const dialect of DIALECTS)
         now += 20 * MINUTE
         await here.answers.expire()
       }
+    })
+
+    it('is answered with an error of its own when a key was rotated too often', async () => {
+      const [store] = opened
+      await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
+      await store?.query((db) => insertApiKey(db, { ...KEY, id: 'often0', createdBy: 'system', replaces: null }))
+      await store?.query((db) => sql.raw(ROTATED_OFTEN).execute(db))
+      const asker = as({ actor: 'key:often9999' })
+      await ask(here, { actor: 'key:often9999' }, asker)
+      expect((await here.answers.approve(OPERATOR, await only(), ONCE)).state).toBe('approved')
+      now += DAY
+      await ask(here, { actor: 'key:often10000' }, as({ actor: 'key:often10000' }))
+      await expect(here.answers.approve(OPERATOR, await only(), ONCE)).rejects.toMatchObject({
+        code: 'key_line_too_long',
+      })
     })
   })

@@ -15,7 +15,8 @@ import { covers } from './cover.ts'
 import { type ApprovalKey, approvalKey } from './key.ts'
 import type { ApprovalNews } from './news.ts'
 import { shownQuestion, summaryOf } from './summary.ts'
-import type { Approvals, ApprovalWait, Asker } from './asker.ts'
+import type { AnyCaller, ApprovalWait } from '../app/caller.ts'
+import type { Approvals } from '../policies/guardian.ts'
 
 interface World {
   readonly store: Store
@@ -27,8 +28,9 @@ interface World {
 
 /** An answer that another node took is seen within this time. */
 const LOOK_MS = 500
-/** Requests that wait at once, and what they hold in memory. */
+/** Requests that wait at once, those of programs in sandboxes among them, and what they hold in memory. */
 const WAITING = 1000
+const WAITING_INSIDE = 500
 const WAITING_BYTES = 128 * 1024 * 1024
 
 /** What a request meets: an approval that lets it pass, a no, or an ask that is pending. */
@@ -40,7 +42,7 @@ type Found =
 
 /** One ask: what is looked for, and what is written when nothing is there. */
 interface Ask {
-  readonly asker: Asker
+  readonly caller: AnyCaller
   readonly key: ApprovalKey
   readonly decision: Decision
   readonly fresh: FullApproval
@@ -55,14 +57,15 @@ interface Ask {
 export class ApprovalDesk implements Approvals {
   readonly #world: World
   #waiting = 0
+  #waitingInside = 0
   #waitingBytes = 0
 
   constructor(world: World) {
     this.#world = world
   }
 
-  async settle(asker: Asker, question: Question, decision: Decision): Promise<Decision | 'again'> {
-    const ask = this.#askOf(asker, question, { decision, key: await approvalKey(asker, question) })
+  async settle(caller: AnyCaller, question: Question, decision: Decision): Promise<Decision | 'again'> {
+    const ask = this.#askOf(caller, question, { decision, key: await approvalKey(caller, question) })
     const { store } = this.#world
     const found =
       (await store.query((db) => this.#find(db, ask))) ?? (await store.transaction((db) => this.#open(db, ask)))
@@ -74,12 +77,12 @@ export class ApprovalDesk implements Approvals {
       case 'answered':
         return 'again'
       case 'pending':
-        this.#told(found, asker)
-        return this.#waitInLine(found.row, asker)
+        this.#told(found, caller)
+        return this.#waitInLine(found.row, caller)
     }
   }
 
-  #askOf(asker: Asker, question: Question, of: { readonly decision: Decision; readonly key: ApprovalKey }): Ask {
+  #askOf(caller: AnyCaller, question: Question, of: { readonly decision: Decision; readonly key: ApprovalKey }): Ask {
     const now = this.#world.clock.now()
     const { tenant, actor, agent, sandbox, point } = question
     const shown = shownQuestion(question)
@@ -105,7 +108,7 @@ export class ApprovalDesk implements Approvals {
       usedAt: null,
       usedBy: null,
     }
-    return { ...of, asker, fresh, use: newId('use', now) }
+    return { ...of, caller, fresh, use: newId('use', now) }
   }
 
   /** Those that may be used again come first, so that a single one is kept. */
@@ -122,14 +125,15 @@ export class ApprovalDesk implements Approvals {
   }
 
   /** What was pending is over its time, or was asked when less asked: it makes room. */
-  async #open(db: Queries, { fresh }: Ask): Promise<Found> {
+  async #open(db: Queries, { fresh, caller }: Ask): Promise<Found> {
     const now = fresh.createdAt
-    const { tenant, agent, hash } = fresh
+    const { tenant, agent, hash, requester } = fresh
     for (const { id, state } of await findRelated(db, fresh))
       if (state === 'pending' && id !== fresh.id)
         await moveApproval(db, { id, from: 'pending' }, { state: 'expired', changedAt: now })
-    const { ofAgent, ofTenant } = await countPending(db, { tenant, agent, now })
+    const { ofAgent, ofTenant, ofRequester } = await countPending(db, { tenant, agent, requester, now })
     if (ofAgent >= BOUNDS.pendingApprovals || ofTenant >= BOUNDS.tenantPendingApprovals) throw crowded()
+    if (isInside(caller) && ofRequester >= BOUNDS.pendingAsks) throw crowded()
     if (await insertPending(db, fresh)) return { kind: 'pending', row: fresh, isNew: true }
     const joined = (await findRelated(db, fresh)).find((row) => row.state === 'pending' && row.hash === hash)
     return joined ? { kind: 'pending', row: joined, isNew: joined.id === fresh.id } : { kind: 'answered' }
@@ -138,7 +142,7 @@ export class ApprovalDesk implements Approvals {
   /** `again` when somebody else took it meanwhile. */
   async #use(row: StoredApproval, ask: Ask): Promise<Decision | 'again'> {
     const { audit, failpoint, news, store } = this.#world
-    const record = useRecord(row, ask.asker)
+    const record = useRecord(row, ask.caller)
     await audit.require({ ...record, status: 'requested' })
     const used = await store.transaction((db) => take(db, row, ask))
     if (!used) {
@@ -154,10 +158,10 @@ export class ApprovalDesk implements Approvals {
     return { ...ask.decision, effect: 'allow', rules: [...rules, rule] }
   }
 
-  #told({ row, isNew }: { readonly row: StoredApproval; readonly isNew: boolean }, asker: Asker): void {
+  #told({ row, isNew }: { readonly row: StoredApproval; readonly isNew: boolean }, caller: AnyCaller): void {
     const { audit, news } = this.#world
     const { tenant, agent, sandbox, requester, hash, decision, summary } = row
-    const payload = { requestId: asker.requestId, approval: row.id, hash, for: row.point, summary, joined: !isNew }
+    const payload = { requestId: caller.requestId, approval: row.id, hash, for: row.point, summary, joined: !isNew }
     audit.note({
       tenant,
       agent,
@@ -172,15 +176,20 @@ export class ApprovalDesk implements Approvals {
   }
 
   /** Who waits holds a connection and its bytes: past a bound nobody else does. */
-  async #waitInLine(row: StoredApproval, { asked, approvalWait }: Asker): Promise<'again'> {
+  async #waitInLine(row: StoredApproval, caller: AnyCaller): Promise<'again'> {
+    const { asked, approvalWait } = caller
     const bytes = asked?.heldBytes?.() ?? 0
-    if (!approvalWait || this.#waiting >= WAITING || this.#waitingBytes + bytes > WAITING_BYTES) throw required(row)
+    const inside = isInside(caller) ? 1 : 0
+    const isFull = this.#waiting >= WAITING || this.#waitingInside + inside > WAITING_INSIDE
+    if (!approvalWait || isFull || this.#waitingBytes + bytes > WAITING_BYTES) throw required(row)
     this.#waiting += 1
+    this.#waitingInside += inside
     this.#waitingBytes += bytes
     try {
       return await this.#wait(row, approvalWait)
     } finally {
       this.#waiting -= 1
+      this.#waitingInside -= inside
       this.#waitingBytes -= bytes
     }
   }
@@ -252,10 +261,14 @@ async function take(db: Queries, row: StoredApproval, { use, fresh }: Ask): Prom
   return there?.usedBy === use ? there : undefined
 }
 
-function useRecord(row: StoredApproval, { principal, requestId }: Asker): Omit<NewRecord, 'status'> {
+function useRecord(row: StoredApproval, { principal, requestId }: AnyCaller): Omit<NewRecord, 'status'> {
   const { tenant, agent, sandbox, hash, scope, answeredBy } = row
   const payload = { requestId, approval: row.id, hash, scope, answeredBy }
   return { tenant, agent, sandbox, actor: principal.actor, point: 'approval.use', payload }
+}
+
+function isInside({ principal }: AnyCaller): boolean {
+  return principal.role === 'sandbox'
 }
 
 function isWide({ scope }: StoredApproval): boolean {

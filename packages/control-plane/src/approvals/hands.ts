@@ -1,10 +1,11 @@
 import { AirlockError } from '@airlock/contract'
-import { findApiKey } from '../store/api-keys.ts'
+import { listKeyLine } from '../store/api-keys.ts'
+import { findSandbox } from '../store/sandboxes.ts'
 import type { Queries, Store } from '../store/engine/store.ts'
 import type { Caller } from '../app/caller.ts'
 
-/** How many keys are looked at on the way to those that nobody made. */
-const MOST_KEYS = 64
+/** Keys that are followed back from one key: a rotation every hour for more than a year. */
+const MOST_KEYS = 10_000
 
 /**
  * Who answers is another than who asked. A key that took over from another is in the same hands; and whoever made a key,
@@ -25,36 +26,30 @@ export async function assertOtherHand(store: Store, { principal }: Caller, reque
 
 /** Those that `requester` took over from are in its hands; `actor` is in the hands of all that it comes from. */
 async function isSameHand(db: Queries, actor: string, requester: string): Promise<boolean> {
-  const asked = await trace(db, requester, ({ replaces }) => [replaces])
-  const answers = await trace(db, actor, ({ replaces, createdBy }) => [replaces, createdBy])
-  // Fails closed: whose hands they are in cannot be told.
-  if (asked === undefined || answers === undefined) return true
+  const asked = await actorsBehind(db, requester, 'rotations')
+  const answers = await actorsBehind(db, actor, 'rotations and makers')
   return [...asked].some((one) => answers.has(one))
 }
 
-interface Origin {
-  /** The actor of the key before its rotation. */
-  readonly replaces: string | null
-  /** Who made it, be it a key or not. */
-  readonly createdBy: string
-}
-
-/** An actor and all from whom it comes, by the ways that `next` names; undefined when they are too many. */
-async function trace(
+/** An actor and all from whom it comes, be they keys or not. Fails closed where they are too many. */
+async function actorsBehind(
   db: Queries,
   actor: string,
-  next: (of: Origin) => readonly (string | null)[],
-): Promise<ReadonlySet<string> | undefined> {
-  const found = new Set([actor])
-  for (const one of found) {
-    const origin = await findOrigin(db, one)
-    for (const from of origin ? next(origin) : []) if (from !== null) found.add(from)
-    if (found.size > MOST_KEYS) return undefined
-  }
-  return found
+  through: Parameters<typeof listKeyLine>[1]['through'],
+): Promise<ReadonlySet<string>> {
+  if (actor.startsWith('sandbox:'))
+    return new Set([actor, ...(await actorsBehind(db, await makerOf(db, actor), through))])
+  if (!actor.startsWith('key:')) return new Set([actor])
+  const line = await listKeyLine(db, { id: actor.slice('key:'.length), through, limit: MOST_KEYS + 1 })
+  if (line.length > MOST_KEYS) throw new AirlockError('key_line_too_long')
+  const makers = through === 'rotations' ? [] : line.map(({ createdBy }) => createdBy)
+  const rotated = line.flatMap(({ replaces }) => (replaces === null ? [] : [`key:${replaces}`]))
+  return new Set([actor, ...rotated, ...makers])
 }
 
-async function findOrigin(db: Queries, actor: string): Promise<Origin | undefined> {
-  const row = actor.startsWith('key:') ? await findApiKey(db, actor.slice('key:'.length)) : undefined
-  return row && { replaces: row.replaces === null ? null : `key:${row.replaces}`, createdBy: row.createdBy }
+/** A program inside is in the hands of who made its sandbox. */
+async function makerOf(db: Queries, actor: string): Promise<string> {
+  const maker = (await findSandbox(db, actor.slice('sandbox:'.length)))?.actor
+  if (maker === undefined) throw new AirlockError('sandbox_not_found')
+  return maker
 }

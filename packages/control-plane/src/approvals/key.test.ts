@@ -1,7 +1,7 @@
 import type { Operation, Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
 import { approvalKey } from './key.ts'
-import type { AskedRequest, Asker } from './asker.ts'
+import type { AskedRequest, Caller } from '../app/caller.ts'
 
 const ID = '0'.repeat(26)
 const OTHER = '1'.repeat(26)
@@ -24,7 +24,7 @@ const asked: AskedRequest = {
 }
 
 const keyOf = async (request: AskedRequest | undefined = asked, of: Partial<Question> = {}) =>
-  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Asker, { ...question, ...of })
+  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Caller, { ...question, ...of })
 
 describe('the key of a request', () => {
   it('is the same for the same request, however its fields are ordered', async () => {
@@ -55,6 +55,20 @@ describe('the key of a request', () => {
     const [before, after] = [await keyOf(), await keyOf({ ...asked, params: { id: sandbox } }, { sandbox })]
     expect(after.hash).not.toBe(before.hash)
     expect(after.wideHash).toBe(before.wideHash)
+  })
+
+  it('of a program inside is of that sandbox, and where it is wide of any sandbox of the agent', async () => {
+    const inside = (id: string, body: object) => {
+      const sandbox = `sbx_${id}`
+      const operation: Operation = { kind: 'other', payload: { action: 'deploy' } }
+      const of = { point: 'sandbox.ask', role: 'sandbox', actor: `sandbox:${sandbox}`, sandbox, operation } as const
+      return keyOf({ route: 'sandbox.ask', params: { sandbox }, query: null, body }, of)
+    }
+    const before = await inside(ID, { action: 'deploy' })
+    const elsewhere = await inside(OTHER, { action: 'deploy' })
+    expect([elsewhere.hash === before.hash, elsewhere.wideHash === before.wideHash]).toEqual([false, true])
+    const more = await inside(ID, { action: 'deploy', detail: { to: 'prod' } })
+    expect([more.hash === before.hash, more.wideHash === before.wideHash]).toEqual([false, false])
   })
 
   it('leaves open what a caller calls a step, which is new with every try', async () => {

@@ -1,7 +1,7 @@
 import { canonical } from '@airlock/audit'
 import type { Question } from '@airlock/contract'
 import { createHash } from 'node:crypto'
-import type { Asker, AskedRequest } from './asker.ts'
+import type { AnyCaller, AskedRequest } from '../app/caller.ts'
 
 /** What a request is found by again. */
 export interface ApprovalKey {
@@ -14,7 +14,7 @@ export interface ApprovalKey {
  * SHA-256 over everything that matters of a request: who asks, for what point, agent and sandbox, the operation as it will run, and
  * the request as it was sent, with the values of variables and the bytes that came along. One byte more is another request.
  */
-export async function approvalKey({ asked }: Asker, question: Question): Promise<ApprovalKey> {
+export async function approvalKey({ asked }: AnyCaller, question: Question): Promise<ApprovalKey> {
   const { operation, ...who } = question
   const digest = (await asked?.digest?.()) ?? null
   const sent = asked ? { ...requestOf(asked), digest } : null
@@ -23,8 +23,13 @@ export async function approvalKey({ asked }: Asker, question: Question): Promise
   const of = { version: 1, ...who, does, sent }
   return {
     hash: sha256(canonical(of)),
-    wideHash: sha256(canonical({ ...of, sandbox: null, sent: sent && anywhere(sent) })),
+    wideHash: sha256(canonical({ ...of, ...anyone(question), sandbox: null, sent: sent && anywhere(sent) })),
   }
+}
+
+/** Each sandbox asks as itself: for all sandboxes of an agent it does not matter which one asks. */
+function anyone({ role, actor }: Question): Pick<Question, 'actor'> {
+  return { actor: role === 'sandbox' ? role : actor }
 }
 
 /** The caller's own id of a step is new with every try, and says nothing about what it does. */

@@ -1,4 +1,4 @@
-import type { Question } from '@airlock/contract'
+import type { Operation, Question } from '@airlock/contract'
 import { expect, it } from 'vitest'
 import { shownQuestion, summaryOf } from './summary.ts'
 
@@ -23,6 +23,19 @@ it('hides the word after a flag for secrets', () => {
   const operation = { kind: 'command', argv, cwd: '/', env: [], timeoutMs: 1 } as const
   const shown = shownQuestion({ ...code(''), point: 'command.run', operation: { ...operation, argv, env: [] } })
   expect(summaryOf(shown)).toBe("command.run: mysql --password '[redacted]' db")
+})
+
+it('of a program inside says which sandbox asks for which action', () => {
+  const asked = (payload: Extract<Operation, { kind: 'other' }>['payload']): Question => ({
+    ...code(''),
+    point: 'sandbox.ask',
+    sandbox: 'sbx_1',
+    operation: { kind: 'other', payload },
+  })
+  expect(summaryOf(shownQuestion(asked({ action: 'deploy', detail: { to: 'prod', password: 'x' } })))).toBe(
+    'sandbox sbx_1 asks: deploy {"to":"prod","password":"[redacted]"}',
+  )
+  expect(summaryOf(asked({ action: 'deploy' }))).toBe('sandbox sbx_1 asks: deploy')
 })
 
 it('is one line that steers no terminal', () => {

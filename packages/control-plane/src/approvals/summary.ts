@@ -9,12 +9,21 @@ export function shownQuestion(question: Question): Question {
 }
 
 /** One line of at most 200 characters, of a question that is shown. */
-export function summaryOf({ point, operation }: Question): string {
-  const line = `${point}: ${wordsOf(operation)}`
+export function summaryOf(question: Question): string {
+  const { point, operation, sandbox } = question
+  const line = (
+    point === 'sandbox.ask' ? `sandbox ${sandbox} asks: ${askOf(operation)}` : `${point}: ${wordsOf(operation)}`
+  )
     .replaceAll(/[\s\p{Cc}\p{Bidi_Control}]+/gu, ' ')
     .trim()
     .toWellFormed()
   return line.length > SUMMARY ? `${line.slice(0, SUMMARY - 1)}…`.toWellFormed() : line
+}
+
+/** The action first: what follows may be cut. */
+function askOf(operation: Operation): string {
+  const { action, detail } = operation.kind === 'other' ? operation.payload : {}
+  return `${typeof action === 'string' ? action : '-'}${detail === undefined ? '' : ` ${JSON.stringify(detail)}`}`
 }
 
 function wordsOf(operation: Operation): string {

@@ -115,7 +115,9 @@ export class CommandWatch<R extends Run, E extends Partial<R>> {
       } catch (error) {
         if (watched.stop.signal.aborted) break
         if (!(await this.#isRunning(row))) break
-        this.#context.log.warn('what runs cannot be followed now', { id: row.id, error })
+        // An end of its sandbox is often seen here first; the retry finds it written.
+        const level = pauseMs === RETRY_MS ? 'info' : 'warn'
+        this.#context.log[level]('lost track of a running command; retrying', { id: row.id, error })
         // Woken early only by the stop, which the loop sees.
         await sleep(pauseMs, watched.stop.signal).catch(() => undefined)
         pauseMs = Math.min(pauseMs * 2, RETRY_MAX_MS)

@@ -104,9 +104,9 @@ export class Commands {
     of: CommandRef,
     signal: AbortSignal,
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
-    const { id } = await this.#find(caller, of)
+    const { id, fullOutput } = await this.#find(caller, of)
     await assertHere(this.#context, await ownedSandbox(this.#context.store, caller, of.sandbox))
-    return this.#context.dataPlane.fullOutput(id, signal)
+    return this.#context.dataPlane.fullOutput({ command: id, bytes: fullOutput?.bytes }, signal)
   }
 
   async signal(caller: Caller, of: CommandRef, name: SignalName): Promise<void> {

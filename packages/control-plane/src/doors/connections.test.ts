@@ -1,4 +1,4 @@
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type DoorsChange } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { TestRecorder } from '../testing/recorder.ts'
@@ -71,6 +71,17 @@ it('doors that were restarted are opened again, for who lives', async () => {
   world.doors.opened.clear()
   await world.sweep()
   expect([...world.doors.opened]).toEqual([one])
+})
+
+it('a door whose configuration is another than its sandbox has now is opened with that, and no other is', async () => {
+  const [one, two] = [await create(), await create()]
+  const wanted = world.doors.configs.get(one)
+  expect(wanted).toEqual([{ door: 'control', version: expect.any(String) }])
+  world.doors.configs.set(one, [{ door: 'control', version: 'older' }])
+  world.doors.calls.length = 0
+  await world.sweep()
+  expect(world.doors.calls).toEqual([`open ${one}`])
+  expect([world.doors.configs.get(one), world.doors.configs.get(two)]).toEqual([wanted, wanted])
 })
 
 it('a door of a sandbox that there never was is shut', async () => {
@@ -150,11 +161,25 @@ it('who connects a sandbox is told how a program inside reaches us, and the sand
       AIRLOCK_SANDBOX_ID: id,
       AIRLOCK_AGENT_ID: 'default',
     },
-    scopes: ['self', 'heartbeat', 'renew'],
+    scopes: ['self', 'heartbeat', 'renew', 'ask'],
     expiresAt: new Date(world.clock.now() + 600_001).toISOString(),
   })
   expect(world.plane.tokens.get(id)).not.toBe(first)
   expect((await world.story(id)).slice(-2)).toEqual(['sandbox.connect requested', 'sandbox.connect done'])
+})
+
+it('the doors are told what no longer holds: tokens that are revoked, and a sandbox that ends', async () => {
+  const told: DoorsChange[] = []
+  world.context.doorNews.subscribe((change) => told.push(change))
+  const id = await create()
+  await connect(id)
+  expect(told).toEqual([])
+  await world.lifecycle.connections.connect(CALLER, id, { revoke: true })
+  await end(id)
+  expect(told).toEqual([
+    { what: 'revoked', sandboxes: [id] },
+    { what: 'shut', sandboxes: [id] },
+  ])
 })
 
 it('connecting is for who may use the sandbox', async () => {

@@ -2,13 +2,16 @@ import {
   AirlockError,
   type Connection,
   type ConnectSandboxBody,
+  type DoorConfig,
   doorEnv,
   isAirlockError,
+  type OpenDoors,
   TOKEN_SCOPES,
 } from '@airlock/contract'
 import { INSIDE } from '@airlock/contract/guest'
 import { deadline, waitFor } from '@airlock/std'
 import { assertUsable } from '../sandboxes/admit.ts'
+import { configsOf } from './sandbox-doors.ts'
 import type { IssuedToken } from './sandbox-tokens.ts'
 import { findAgent } from '../store/agents.ts'
 import { voidTokensBefore } from '../store/sandbox-tokens.ts'
@@ -20,9 +23,6 @@ import { deedOf, doRecorded } from '../evidence/evidence.ts'
 import { isEnded } from '../sandboxes/lifecycle.ts'
 import { usableSandbox } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
-
-/** What every sandbox has. */
-export const DOORS_OF_SANDBOXES = ['control'] as const
 
 /** Doors that were killed are back by then. */
 const DOORS_BACK_MS = 5_000
@@ -52,13 +52,14 @@ export class Connections {
 
   /** Opens the doors of a sandbox and gives it a token. Precondition: it runs. */
   async open(row: StoredSandbox, at = this.#context.clock.now()): Promise<IssuedToken> {
-    const [token] = await Promise.all([this.#give(row, at), this.#openDoors(row.id)])
+    const [token] = await Promise.all([this.#give(row, at), this.#openDoors(row)])
     return token
   }
 
   /** The first of what ends a sandbox. Never fails and never takes long: what stays open is shut by a later look. */
   async close(id: string): Promise<void> {
     this.#goodUntil.delete(id)
+    this.#context.doorNews.publish({ what: 'shut', sandboxes: [id] })
     await this.#context.doors
       .shut(id)
       .catch((error: unknown) => this.#context.log.warn('a door is not shut yet', { sandbox: id, error }))
@@ -66,7 +67,7 @@ export class Connections {
 
   /** On behalf of a caller: a new token, and what a program inside needs to use it. */
   async connect(caller: Caller, id: string, body: ConnectSandboxBody): Promise<Connection> {
-    const { store, guardian } = this.#context
+    const { store, guardian, doorNews } = this.#context
     const row = await usableSandbox(this.#context, caller, id)
     const wanted = deedOf(caller, row, { point: 'sandbox.connect', payload: { revoke: body.revoke } })
     await recordRefusal(this.#context, wanted, async () => this.#assertCurrent(row))
@@ -74,17 +75,20 @@ export class Connections {
     return doRecorded(this.#context, deed, async () => {
       // Strictly after whatever was issued in this very moment.
       const at = this.#context.clock.now() + 1
-      if (body.revoke) await store.transaction((db) => voidTokensBefore(db, row.id, at))
+      if (body.revoke) {
+        await store.transaction((db) => voidTokensBefore(db, row.id, at))
+        doorNews.publish({ what: 'revoked', sandboxes: [row.id] })
+      }
       const token = await this.open(row, at)
       await this.#activity.touch(row)
-      return { value: toConnection(row, token), payload: payloadOf(token) }
+      return { value: toConnection(row, token), payload: payloadOf(row, token) }
     })
   }
 
   /** What the evidence says of a connection that nobody asked for by itself. */
   note(row: StoredSandbox, token: IssuedToken, by: { readonly actor: string; readonly cause: string }): void {
     const { tenant, agent, id: sandbox } = row
-    const payload = { cause: by.cause, ...payloadOf(token) }
+    const payload = { cause: by.cause, ...payloadOf(row, token) }
     const record = {
       tenant,
       agent,
@@ -105,13 +109,13 @@ export class Connections {
   /** One look of the sweep. Nobody is waited for who may take long. */
   async look(): Promise<void> {
     const { store, node, doors, kills } = this.#context
-    const open = await doors.list()
+    const open = new Map((await doors.list()).map((one) => [one.sandbox, one.doors]))
     // Read after the doors: a door is opened after its row is there, and so one without a row has lost it.
     const living = await store.query((db) => listLiving(db, node.id))
     const isKilled = (row: StoredSandbox) => kills.covers({ tenant: row.tenant, agent: row.agent, sandbox: row.id })
     const active = living.filter((row) => row.state === 'active' && !isKilled(row))
-    for (const { id } of active) if (!open.includes(id)) await this.#openAgain(id)
-    for (const id of open) if (!active.some((row) => row.id === id)) await this.#shutIfEnded(id)
+    for (const row of active) if (!isAsWanted(row, open.get(row.id))) await this.#openAgain(row)
+    for (const id of open.keys()) if (!active.some((row) => row.id === id)) await this.#shutIfEnded(id)
     const known = new Set(active.map(({ id }) => id))
     for (const id of this.#goodUntil.keys()) if (!known.has(id)) this.#goodUntil.delete(id)
     for (const id of this.#doorless) if (!known.has(id)) this.#doorless.delete(id)
@@ -147,11 +151,12 @@ export class Connections {
   }
 
   /** One that cannot be opened must not keep the others shut. */
-  async #openAgain(id: string): Promise<void> {
+  async #openAgain(row: StoredSandbox): Promise<void> {
     const { doors, log } = this.#context
+    const { id } = row
     if (this.#doorless.has(id)) return
     try {
-      await doors.open(id, DOORS_OF_SANDBOXES)
+      await doors.open(id, configsOf(row))
     } catch (error) {
       if (!isAirlockError(error) || error.code === 'door_unavailable') throw error
       if (error.code === 'sandbox_not_found') this.#doorless.add(id)
@@ -159,9 +164,9 @@ export class Connections {
     }
   }
 
-  async #openDoors(id: string): Promise<void> {
+  async #openDoors(row: StoredSandbox): Promise<void> {
     const attempt = async () =>
-      this.#context.doors.open(id, DOORS_OF_SANDBOXES).then(
+      this.#context.doors.open(row.id, configsOf(row)).then(
         () => true,
         (error: unknown) => {
           if (isAirlockError(error) && error.code === 'door_unavailable') return undefined
@@ -195,21 +200,28 @@ function noDoor(cause: AirlockError): AirlockError {
   })
 }
 
+/** Whether exactly the doors of a sandbox are open, each with the configuration that it has now. */
+function isAsWanted(row: StoredSandbox, open: OpenDoors['doors'] = []): boolean {
+  const wanted = configsOf(row)
+  const isOpen = ({ door, version }: DoorConfig) => open.some((one) => one.door === door && one.version === version)
+  return wanted.length === open.length && wanted.every(isOpen)
+}
+
 function toConnection(row: StoredSandbox, token: IssuedToken): Connection {
-  const { id: sandbox, agent, generation } = row
+  const { id: sandbox, agent, generation, doors } = row
   return {
     sandbox,
     agent,
     generation,
     socket: INSIDE.doorSocket,
     tokenFile: INSIDE.token,
-    env: doorEnv({ sandbox, agent, doors: DOORS_OF_SANDBOXES }),
+    env: doorEnv({ sandbox, agent, doors }),
     scopes: [...TOKEN_SCOPES],
     expiresAt: new Date(token.expiresAt).toISOString(),
   }
 }
 
 /** Which token, never the token. */
-function payloadOf({ tokenId: id, expiresAt }: IssuedToken) {
-  return { doors: [...DOORS_OF_SANDBOXES], issued: id, expiresAt: new Date(expiresAt).toISOString() }
+function payloadOf({ doors }: StoredSandbox, { tokenId: id, expiresAt }: IssuedToken) {
+  return { doors, issued: id, expiresAt: new Date(expiresAt).toISOString() }
 }

@@ -1,5 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { registerAgentBody, type RenewedToken, type Self, signSandboxToken } from '@airlock/contract'
+import {
+  askBody,
+  type AskBody,
+  type DoorsChange,
+  policyDocument,
+  registerAgentBody,
+  type RenewedToken,
+  type Self,
+  signSandboxToken,
+} from '@airlock/contract'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SandboxTokenDesk } from './sandbox-tokens.ts'
@@ -11,6 +20,8 @@ import { createRegistry, type Registry } from '../app/registry.ts'
 
 const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
 const KEY = { tenant: 'default', agent: 'coder' }
+/** Nobody leaves before the answer. */
+const WAITING = new AbortController().signal
 const REFUSED = { code: 'token_refused' }
 
 for (const dialect of DIALECTS)
@@ -40,7 +51,7 @@ for (const dialect of DIALECTS)
     const create = async () => (await world.lifecycle.creation.create(CALLER, aSandbox({ agent: 'coder' }))).id
     const token = (of = sandbox) => world.plane.tokens.get(of) ?? ''
     const ask = (what: 'self' | 'heartbeat' | 'renew' = 'self', by = token(), at = sandbox) =>
-      world.lifecycle.doorControl.answer({ sandbox: at, token: by === '' ? null : by, ask: what })
+      world.lifecycle.doorControl.answer({ sandbox: at, token: by === '' ? null : by, ask: what }, WAITING)
     const renew = async () => (await ask('renew')) as RenewedToken
     /** Nothing is opened, and the evidence of the tenant says why. */
     const expectRefused = async (reason: string, by = token(), at = sandbox) => {
@@ -63,7 +74,7 @@ for (const dialect of DIALECTS)
         tenant: 'default',
         agent: 'coder',
         generation: 1,
-        scopes: ['self', 'heartbeat', 'renew'],
+        scopes: ['self', 'heartbeat', 'renew', 'ask'],
         expiresAt: new Date(world.clock.now() + 600_000).toISOString(),
         sandboxExpiresAt: new Date(world.clock.now() + 600_000).toISOString(),
       } satisfies Self)
@@ -94,6 +105,71 @@ for (const dialect of DIALECTS)
       expect(await seen()).toBe(before)
       await ask('heartbeat')
       expect(await seen()).toBe(new Date(world.clock.now()).toISOString())
+    })
+
+    describe('an ask of a program inside', () => {
+      const requestId = 'req_1'
+      const asks = async (body: Partial<AskBody>, by = token()) => {
+        const asked = askBody.parse({ action: 'deploy', ...body })
+        const call = { sandbox, token: by, ask: 'ask', requestId, body: asked } as const
+        return world.lifecycle.doorControl.answer(call, WAITING)
+      }
+      const rule = (effect: 'allow' | 'deny', actions: readonly string[]) => ({
+        id: `${effect}s`,
+        kind: 'operation' as const,
+        effect,
+        risk: 'low' as const,
+        reason: 'The house says so.',
+        match: { actions: [...actions] },
+      })
+      const records = async () =>
+        (await world.evidence(sandbox))
+          .filter(({ point }) => point === 'sandbox.ask')
+          .map(({ status, actor, role, payload, error }) => ({ status, actor, role, payload, code: error?.code }))
+      const detail = { to: 'prod', password: 'hunter2' }
+      const said = {
+        actor: '',
+        role: 'sandbox',
+        payload: { requestId, action: 'deploy', detail: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+      }
+
+      beforeEach(async () => {
+        said.actor = `sandbox:${sandbox}`
+        const rules = [rule('allow', ['deploy']), rule('deny', ['drop.*'])]
+        const document = policyDocument.parse({ name: 'house', rules })
+        await who.policies.put(ADMIN, 'house', { document, scope: 'tenant' })
+      })
+
+      it('is allowed by a rule that names it, with its record before and the rules in the answer', async () => {
+        expect(await asks({ detail })).toEqual({
+          allowed: true,
+          rules: [{ policy: 'house', rule: 'allows', effect: 'allow', risk: 'low', reason: 'The house says so.' }],
+        })
+        expect(await records()).toEqual([
+          { ...said, status: 'requested', code: undefined },
+          { ...said, status: 'done', code: undefined },
+        ])
+        expect(JSON.stringify(await world.evidence(sandbox))).not.toContain('hunter2')
+      })
+
+      it('is denied by a rule that says so, and needs a person where none names it', async () => {
+        await expect(asks({ action: 'drop.tables' })).rejects.toMatchObject({ code: 'policy_denied' })
+        await expect(asks({ action: 'release', waitSeconds: 1 })).rejects.toMatchObject({ code: 'approval_required' })
+        expect((await records()).map(({ status, payload, code }) => [status, payload['action'], code])).toEqual([
+          ['denied', 'drop.tables', 'policy_denied'],
+          ['denied', 'release', 'approval_required'],
+        ])
+      })
+
+      it('that cannot be recorded is not allowed', async () => {
+        world.refused = ['sandbox.ask requested']
+        await expect(asks({})).rejects.toMatchObject({ code: 'evidence_unavailable' })
+      })
+
+      it('is refused without a good token, before anybody is asked', async () => {
+        await expect(asks({}, 'alt_x')).rejects.toMatchObject(REFUSED)
+        expect(await records()).toEqual([])
+      })
     })
 
     it('refuses who brings none', async () => expectRefused('missing', ''))
@@ -142,6 +218,8 @@ for (const dialect of DIALECTS)
       ['suspend', 'agent suspended'],
       ['remove', 'agent gone'],
     ] as const)('refuses from the moment of %s on, before the sandbox has ended', async (verb, reason) => {
+      const told: DoorsChange[] = []
+      world.context.doorNews.subscribe((change) => told.push(change))
       // Nobody ends a sandbox that is not in its turn.
       const ended = await world.context.turns.run(sandbox, async () => {
         const work = who.agents[verb](ADMIN, 'coder', {})
@@ -153,6 +231,7 @@ for (const dialect of DIALECTS)
         await waitFor(refused, { signal: deadline(100_000), everyMs: 5 })
         const records = (await world.evidence(sandbox)).filter(({ point }) => point === 'auth.refuse')
         expect(records.map(({ payload }) => payload['reason'])).toEqual([reason])
+        await expect.poll(() => told).toEqual([{ what: 'revoked', sandboxes: [sandbox] }])
         return { work }
       })
       await ended.work
@@ -176,7 +255,7 @@ for (const dialect of DIALECTS)
       const claims = { tokenId: 'tok_1', ...KEY, sandbox, generation: 1, issuedAt: at, expiresAt: at + 1000 }
       const narrow = signSandboxToken({ ...claims, scopes: ['self'] }, privateKey)
       const control = new DoorControl({ ...world.context, sandboxTokens: desk }, world.lifecycle)
-      expect(await control.answer({ sandbox, token: narrow, ask: 'self' })).toMatchObject({ scopes: ['self'] })
-      await expect(control.answer({ sandbox, token: narrow, ask: 'renew' })).rejects.toMatchObject(REFUSED)
+      expect(await control.answer({ sandbox, token: narrow, ask: 'self' }, WAITING)).toMatchObject({ scopes: ['self'] })
+      await expect(control.answer({ sandbox, token: narrow, ask: 'renew' }, WAITING)).rejects.toMatchObject(REFUSED)
     })
   })

@@ -1,5 +1,6 @@
 import {
   AirlockError,
+  type AskAnswer,
   type ControlCall,
   type RenewedToken,
   type SandboxToken,
@@ -11,6 +12,7 @@ import { findTokensVoidBefore } from '../store/sandbox-tokens.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from '../sandboxes/activity.ts'
 import type { Connections } from './connections.ts'
+import { askForSandbox } from './sandbox-asks.ts'
 import type { Context } from '../app/context.ts'
 
 /** Why a token opens nothing. It is evidence; who asked hears only that it was refused. */
@@ -46,16 +48,27 @@ export class DoorControl {
     this.#parts = parts
   }
 
-  async answer(call: ControlCall): Promise<Self | RenewedToken> {
+  /** The signal aborts when nobody waits for the answer any more. */
+  async answer(call: ControlCall, signal: AbortSignal): Promise<Self | RenewedToken | AskAnswer> {
     this.#context.readiness.assert('serving')
-    const row = await this.#context.store.query((db) => findSandbox(db, call.sandbox))
-    const found = await this.#judge(call, row)
-    if (typeof found === 'string') throw this.#refuse(call, row, found)
-    const { token, sandbox } = found
+    const { token, sandbox } = await this.#admit(call)
     if (call.ask === 'renew') return this.#renew(sandbox)
+    if (call.ask === 'ask') {
+      this.#context.readiness.assert('granting')
+      // Also after the answer of a person: much may have been taken away meanwhile.
+      const assertGood = async () => void (await this.#admit(call))
+      return askForSandbox(this.#context, { row: sandbox, call }, { signal, assertGood })
+    }
     // Renewing is the guest's doing; only a program that says so is a sign of life.
     if (call.ask === 'heartbeat') this.#context.heartbeats.beat(sandbox)
     return this.#self(sandbox, token)
+  }
+
+  async #admit(call: ControlCall): Promise<Good> {
+    const row = await this.#context.store.query((db) => findSandbox(db, call.sandbox))
+    const found = await this.#judge(call, row)
+    if (typeof found === 'string') throw this.#refuse(call, row, found)
+    return found
   }
 
   async #judge(call: ControlCall, row: StoredSandbox | undefined): Promise<Good | Refusal> {

@@ -1,4 +1,4 @@
-import { AirlockError, type DoorName, openDoors } from '@airlock/contract'
+import { AirlockError, type DoorConfig, openDoors, type OpenDoors } from '@airlock/contract'
 import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
 
@@ -20,12 +20,12 @@ export class DoorsClient {
     })
   }
 
-  /** The sandboxes that have open doors. */
-  async list(): Promise<readonly string[]> {
+  async list(): Promise<readonly OpenDoors[]> {
     return (await this.#ask('GET', '/doors', openDoors)).sandboxes
   }
 
-  async open(sandbox: string, doors: readonly DoorName[]): Promise<void> {
+  /** Replaces what was open there. */
+  async open(sandbox: string, doors: readonly DoorConfig[]): Promise<void> {
     await this.#ask('PUT', `/doors/${sandbox}`, nothing, { doors })
   }
 

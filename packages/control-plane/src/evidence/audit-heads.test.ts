@@ -1,4 +1,7 @@
-import type { RecorderClient } from '@airlock/audit'
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RecorderClient, Settled } from '@airlock/audit'
+import { AirlockError, type SignedHead } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { putAuditHead, findAuditHead } from '../store/audit-heads.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
@@ -86,6 +89,85 @@ for (const dialect of DIALECTS)
           expect(told).toMatchObject({ status: 'failed', payload: { tenant: 'default' } })
         },
       )
+
+      /** Adds garbage to the end of a chain while the recorder alone is down. */
+      const damageEnd = async (tenant: string, damage: (path: string) => void) =>
+        recorder.restart((chains) => damage(join(chains, tenant, '000000000001.ndjson')))
+      const addGarbage = (path: string) => appendFileSync(path, `${'\0'.repeat(100)}\n`)
+
+      it.each(['other', 'system'])(
+        'are kept again when the recorder alone was restarted with garbage at the end of the chain of %s',
+        async (tenant) => {
+          await heads.check()
+          await heads.keep()
+          await damageEnd(tenant, addGarbage)
+          expect([...(await heads.keep())]).toEqual(['system', 'default', 'other'])
+          expect(world.context.readiness.state).toEqual({ ready: true, warnings: [] })
+          await evidence.require({ tenant, actor: 'system', point: 'server.start', status: 'done' })
+          const { records } = await evidence.query(tenant, { limit: 10, point: 'recorder.recover' })
+          expect(records).toMatchObject([{ payload: { tornBytes: 101, saved: true } }])
+        },
+      )
+
+      it('show that a recorder that was restarted alone lost records that this process knows to be in the chain', async () => {
+        await heads.check()
+        await heads.keep()
+        await evidence.require({ tenant: 'other', actor: 'system', point: 'server.start', status: 'done' })
+        await damageEnd('other', (path) => {
+          const lines = readFileSync(path, 'utf8').split('\n')
+          const last = lines.findLastIndex((line) => line.includes('"mac"'))
+          rmSync(join(path, '../head.json'), { force: true })
+          writeFileSync(path, `${lines.slice(0, last).join('\n')}\n\0\0\0\n`)
+        })
+        await heads.keep()
+        expect(world.context.readiness.state).toMatchObject({ ready: true, warnings: ['evidence_broken'] })
+        const added = evidence.require({ tenant: 'other', actor: 'system', point: 'server.start', status: 'done' })
+        await expect(added).rejects.toMatchObject({ code: 'evidence_broken' })
+      })
+
+      it('show that a recorder that was restarted alone has an older chain than the store', async () => {
+        await heads.check()
+        let before = ''
+        await damageEnd('other', (path) => (before = readFileSync(path, 'utf8')))
+        await evidence.require({ tenant: 'other', actor: 'system', point: 'server.start', status: 'done' })
+        await heads.keep()
+        await damageEnd('other', (path) => {
+          rmSync(join(path, '../head.json'), { force: true })
+          writeFileSync(path, before)
+        })
+        await heads.keep()
+        expect(world.context.readiness.state).toMatchObject({ ready: true, warnings: ['evidence_broken'] })
+      })
+
+      it('warn of a chain that is being checked, and quarantine says so', async () => {
+        await heads.check()
+        await damageEnd('other', addGarbage)
+        const by = { by: 'key:me', head: null }
+        await expect(evidence.quarantine('other', by)).rejects.toMatchObject({
+          code: 'evidence_unavailable',
+          message: expect.stringContaining('is being checked'),
+        })
+        const waiting: Settled = { state: 'waiting', reason: 'the disk is full', publicKey: '' }
+        const full = {
+          lives: 0,
+          head: async (tenant: string) => evidence.head(tenant),
+          settle: async (tenant: string, head: SignedHead | null) =>
+            tenant === 'other' ? waiting : evidence.settle(tenant, head),
+        }
+        const stuck = new AuditHeads(world.context, full)
+        await stuck.check()
+        expect([...(await stuck.keep())]).toEqual(['system', 'default'])
+        expect(world.context.readiness.state).toEqual({ ready: true, warnings: ['evidence_unavailable'] })
+        await heads.keep()
+        expect(world.context.readiness.state).toEqual({ ready: true, warnings: [] })
+      })
+
+      it('blame a store that does not answer, not the evidence', async () => {
+        const query = async () => Promise.reject(new AirlockError('store_unavailable'))
+        const store = Object.assign(Object.create(world.store), { query })
+        await new AuditHeads({ ...world.context, store }, evidence).keep()
+        expect(world.context.readiness.reason).toBeUndefined()
+      })
 
       it('are written only when they changed', async () => {
         await heads.keep()

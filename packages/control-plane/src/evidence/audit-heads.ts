@@ -1,14 +1,16 @@
 import type { EvidenceKeeper, EvidenceReader, Settled } from '@airlock/audit'
-import { isAirlockError, type SignedHead } from '@airlock/contract'
+import { AirlockError, isAirlockError, type SignedHead } from '@airlock/contract'
 import { listAuditHeads, putAuditHead } from '../store/audit-heads.ts'
 import { describeNode, isHolder } from '../store/nodes.ts'
 import { listTenants } from '../store/tenants.ts'
 import type { Context } from '../app/context.ts'
 
+/** Restarts of the recorder that one round follows. */
+const LIVES = 3
 /** The chain of what belongs to no tenant. */
 export const SYSTEM = 'system'
 
-type Evidence = Pick<EvidenceReader, 'head'> & Pick<EvidenceKeeper, 'settle'>
+type Evidence = Pick<EvidenceReader, 'head'> & Pick<EvidenceKeeper, 'settle' | 'lives'>
 type Heads = Pick<Context, 'store' | 'node' | 'readiness' | 'clock' | 'log' | 'audit' | 'webhooks'>
 
 /**
@@ -22,6 +24,8 @@ export class AuditHeads {
   readonly #stored = new Map<string, number>()
   /** Chains that could not be judged yet. */
   readonly #waiting = new Set<string>()
+  /** The life of the recorder in which all others were judged. */
+  #life = 0
 
   constructor(context: Heads, evidence: Evidence) {
     this.#context = context
@@ -31,16 +35,23 @@ export class AuditHeads {
   /** Stores the heads as they are now, and says of which tenants. Never fails; readiness tells. */
   async keep(): Promise<ReadonlySet<string>> {
     const { readiness, log } = this.#context
-    const kept = new Set<string>()
     try {
       // First the one that there always is: without an answer of the recorder there is no use in asking for all the others.
-      for (const tenant of [SYSTEM, ...(await this.#tenants())]) if (await this.#keepOne(tenant)) kept.add(tenant)
-      readiness.setEvidence('good')
+      const tenants = [SYSTEM, ...(await this.#tenants())]
+      for (let tries = 0; tries < LIVES; tries++) {
+        await this.#judgeAgain(tenants)
+        const kept = await this.#keepAll(tenants)
+        if (!this.#isJudged) continue
+        readiness.setEvidence('good')
+        return kept
+      }
+      throw new AirlockError('evidence_unavailable', 'The recorder is restarted again and again.')
     } catch (error) {
       log.warn('the heads of the evidence cannot be kept now', { error })
-      readiness.setEvidence('unavailable')
+      // Without the store nothing is known of the evidence; the lease tells of the store.
+      if (!isAirlockError(error) || error.code !== 'store_unavailable') readiness.setEvidence('unavailable')
+      return new Set()
     }
-    return kept
   }
 
   /** Whether every chain still holds what was stored. Throws when the recorder does not answer, whatever one chain is like. */
@@ -48,37 +59,72 @@ export class AuditHeads {
     const { store, node } = this.#context
     const heads = await store.query((db) => listAuditHeads(db, node.id))
     const { publicKey } = await this.#settle(SYSTEM, heads.get(SYSTEM) ?? null)
+    const { lives } = this.#evidence
     await store.query((db) => describeNode(db, node.id, { auditKey: publicKey }))
     for (const tenant of await this.#tenants()) await this.#settle(tenant, heads.get(tenant) ?? null)
+    this.#life = lives
+  }
+
+  /** Whether the recorder that answered last is the one that was asked about every chain. */
+  get #isJudged(): boolean {
+    return this.#evidence.lives === this.#life
+  }
+
+  /** A recorder that was restarted alone knows no more than its files: it is asked about every chain, as at our start. */
+  async #judgeAgain(tenants: readonly string[]): Promise<void> {
+    const { store, node } = this.#context
+    const { lives } = this.#evidence
+    const due = this.#isJudged ? tenants.filter((tenant) => this.#waiting.has(tenant)) : tenants
+    if (due.length === 0) return
+    const heads = await store.query((db) => listAuditHeads(db, node.id))
+    for (const tenant of due) await this.#settle(tenant, heads.get(tenant) ?? null)
+    this.#life = lives
   }
 
   async #settle(tenant: string, head: SignedHead | null): Promise<Settled> {
     const settled = await this.#evidence.settle(tenant, head)
-    if (settled.state === 'waiting') this.#waiting.add(tenant)
+    if (settled.state === 'waiting') this.#setWaiting(tenant, settled.reason ?? '')
     else this.#waiting.delete(tenant)
     if (settled.state === 'broken') this.#setBroken(tenant, settled.reason ?? '')
     return settled
   }
 
+  async #keepAll(tenants: readonly string[]): Promise<ReadonlySet<string>> {
+    const kept = new Set<string>()
+    for (const tenant of tenants) {
+      if (await this.#keepOne(tenant)) kept.add(tenant)
+      if (!this.#isJudged) break
+    }
+    return kept
+  }
+
   /** One chain that fails holds up none of the others. */
   async #keepOne(tenant: string): Promise<boolean> {
-    const { store, node, readiness, log } = this.#context
+    const { readiness } = this.#context
     try {
-      if (this.#waiting.has(tenant)) {
-        const heads = await store.query((db) => listAuditHeads(db, node.id))
-        await this.#settle(tenant, heads.get(tenant) ?? null)
-      }
       const { head } = await this.#evidence.head(tenant)
+      // The head of a chain that nobody judged would hide what the chain has lost.
+      if (!this.#isJudged) return false
       readiness.setChain(tenant, 'good')
       if (head.seq > 0 && this.#stored.get(tenant) !== head.seq) await this.#put(head)
       return true
     } catch (error) {
       if (!isAirlockError(error)) throw error
+      if (!this.#isJudged) return false
+      if (error.code === 'evidence_unavailable') this.#waiting.add(tenant)
       if (error.code === 'evidence_broken') this.#setBroken(tenant, error.message)
       else if (tenant === SYSTEM || error.code !== 'evidence_unavailable') throw error
-      else log.warn('the head of a chain cannot be kept now', { tenant, error })
+      else this.#setWaiting(tenant, error.message)
       return false
     }
+  }
+
+  /** Nothing is granted to the tenant until its chain is judged, which is tried with every look. */
+  #setWaiting(tenant: string, reason: string): void {
+    const { readiness, log } = this.#context
+    this.#waiting.add(tenant)
+    if (readiness.setChain(tenant, 'waiting'))
+      log.warn('the evidence of a tenant is being checked: nothing is granted to it meanwhile', { tenant, reason })
   }
 
   /** Told once, to everybody who can hear it: the log, the chain of no tenant, and the webhooks of the tenant. */

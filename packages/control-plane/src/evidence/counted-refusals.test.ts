@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { NoteOptions, StagedSink } from '@airlock/audit'
 import type { NewRecord } from '@airlock/contract'
 import { deadline, waitFor } from '@airlock/std'
@@ -47,6 +48,55 @@ it('knows a bounded number of callers, and writes the count of whom it forgets',
   ])
 })
 
+it('writes what Guardian denies, however many other refusals there were, and counts it by sandbox and rule', async () => {
+  const { sink, notes } = open()
+  for (let at = 0; at < 100; at++) sink.note(refusal('listKeys'))
+  for (let at = 0; at < 10; at++) sink.note(denial('house/a', { sandbox: 'one' }, `a ${at}`))
+  sink.note(denial('house/b', { sandbox: 'one' }, 'b'))
+  for (let at = 10; at < 12; at++) sink.note(denial('house/a', { sandbox: 'two' }, `a ${at}`))
+  expect(notes.slice(4)).toEqual([
+    ...Array.from({ length: 4 }, (_, at) => denial('house/a', { sandbox: 'one' }, `a ${at}`)),
+    // The first of its kind.
+    denial('house/b', { sandbox: 'one' }, 'b'),
+  ])
+  await sink.flush(0)
+  const { payload: _payload, decision: _decision, ...rest } = denial('house/a', {}, '')
+  const digest = (from: number, to: number) => sha256(lines(from, to, (at) => `{"argv":["a ${at}"],"env":[]}\n`))
+  expect(notes.slice(9)).toEqual([
+    { ...refusal('listKeys'), agent: null, sandbox: null, payload: { refusals: 96, route: 'listKeys' } },
+    { ...rest, sandbox: 'one', payload: { refusals: 6, rule: 'house/a', sha256: digest(4, 10) } },
+    { ...rest, sandbox: 'two', payload: { refusals: 2, rule: 'house/a', sha256: digest(10, 12) } },
+  ])
+})
+
+it('keeps what Guardian asks about from hiding what it denies', () => {
+  const { sink, notes } = open()
+  for (let at = 0; at < 100; at++) sink.note(denial('house/ask', {}, `${at}`, 'ask'))
+  const written = notes.length
+  for (let at = 0; at < 4; at++) sink.note(denial('house/deny', {}, `${at}`))
+  expect(notes).toHaveLength(written + 4)
+})
+
+it('tells a bounded number of rules and sandboxes of a caller apart', async () => {
+  const { sink, notes } = open({ ...BOUNDS, kinds: 3, counts: 2 })
+  for (let at = 0; at < 100; at++) sink.note(denial(`opa/${at}`, { sandbox: `s${at}` }, 'x'))
+  await sink.flush(0)
+  const counts = notes.filter(({ payload }) => payload?.['refusals'] !== undefined)
+  expect(notes.length).toBeLessThan(20)
+  expect(counts.reduce((sum, { payload }) => sum + Number(payload?.['refusals']), 0)).toBe(
+    100 - (notes.length - counts.length),
+  )
+  expect(counts.at(-1)).toMatchObject({ sandbox: null, payload: { rule: null } })
+})
+
+it('digests no secret of a line', async () => {
+  const { sink, notes } = open({ ...BOUNDS, perCaller: 0, perKind: 0 })
+  sink.note(denial('house/a', { actor: 'key:one' }, '--password=one'))
+  sink.note(denial('house/a', { actor: 'key:two' }, '--password=two'))
+  await sink.flush(0)
+  expect(notes[0]?.payload).toEqual(notes[1]?.payload)
+})
+
 it('lets everything pass that is no refusal', () => {
   const { sink, notes } = open()
   for (let at = 0; at < 100; at++) sink.note({ ...refusal('listKeys'), status: 'done' })
@@ -60,7 +110,7 @@ it('passes on under which id a note goes, and who hears of it', () => {
   expect(options).toEqual([asked])
 })
 
-function open(bounds = BOUNDS) {
+function open(bounds: ConstructorParameters<typeof CountedRefusals>[1] = BOUNDS) {
   const notes: NewRecord[] = []
   const options: (NoteOptions | undefined)[] = []
   const to: StagedSink = {
@@ -85,4 +135,29 @@ function refusal(route: string, changes: Partial<NewRecord> = {}): NewRecord {
     payload: { route, requestId: 'req_1' },
     ...changes,
   }
+}
+
+/** As Guardian records what it refuses. */
+function denial(rule: string, changes: Partial<NewRecord>, line: string, effect: 'deny' | 'ask' = 'deny'): NewRecord {
+  const [policy = '', id = ''] = rule.split('/')
+  const matched = { policy, rule: id, effect, risk: 'high', reason: 'Tested.' } as const
+  return {
+    tenant: 'default',
+    actor: 'key:one',
+    point: 'command.run',
+    status: 'denied',
+    agent: 'a',
+    error: { code: effect === 'deny' ? 'policy_denied' : 'approval_required', message: 'No.' },
+    decision: { effect, risk: 'high', rules: [matched], conditions: {}, policyVersion: 'house@1' },
+    payload: { requestId: `req_${line}`, command: `cmd_${line}`, argv: [line], env: [] },
+    ...changes,
+  }
+}
+
+function lines(from: number, to: number, line: (at: number) => string): string {
+  return Array.from({ length: to - from }, (_, at) => line(from + at)).join('')
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }

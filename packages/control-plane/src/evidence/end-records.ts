@@ -28,6 +28,12 @@ export function sandboxEndRecord(
   }
 }
 
+/** What became of the sandbox of a lost node is not known. */
+export function lostSandboxRecord({ tenant, agent, id: sandbox, node, error }: StoredSandbox): NewRecord {
+  const about = { point: 'sandbox.terminate', status: 'unknown', payload: { node } } as const
+  return { tenant, agent, sandbox, actor: 'system', ...about, ...(error ? { error } : {}) }
+}
+
 /**
  * The last record of a command. One that has no result because its sandbox ended is `failed`; one that reconciliation
  * could not find any more is `unknown`.

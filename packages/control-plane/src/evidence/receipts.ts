@@ -6,7 +6,13 @@ import { listOwedSessions, setSessionsRecorded, type StoredSession } from '../st
 import { listOwedSteps, setStepsRecorded, type StoredStep } from '../store/steps.ts'
 import type { Queries } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
-import { commandEndRecord, sandboxEndRecord, sessionEndRecord, stepEndRecord } from './end-records.ts'
+import {
+  commandEndRecord,
+  lostSandboxRecord,
+  sandboxEndRecord,
+  sessionEndRecord,
+  stepEndRecord,
+} from './end-records.ts'
 
 const BATCH = 500
 
@@ -36,6 +42,11 @@ export class Receipts {
   /** Records how a sandbox ended. Never waits: an end reduces. */
   sandboxEnded(sandbox: StoredSandbox, more: Parameters<typeof sandboxEndRecord>[1]): void {
     this.#sandboxes.note(sandbox.id, `sandbox ${sandbox.id}`, sandboxEndRecord(sandbox, more))
+  }
+
+  /** Records that a sandbox of another node was written off: the chain of that node is out of reach. */
+  sandboxLost(sandbox: StoredSandbox): void {
+    this.#sandboxes.note(sandbox.id, `sandbox ${sandbox.id}`, lostSandboxRecord(sandbox))
   }
 
   commandEnded(command: StoredCommand, why: Parameters<typeof commandEndRecord>[1]): void {

@@ -20,6 +20,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'too_many_grants',
   'key_not_found',
   'key_ended',
+  'key_line_too_long',
   'budget_exhausted',
   'capacity_exhausted',
   'host_disk_full',

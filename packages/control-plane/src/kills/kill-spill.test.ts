@@ -77,6 +77,14 @@ it('says so when nothing of it can be read', () => {
   expect(logged.join('')).toContain('cannot be read any more')
 })
 
+it.each([0, 128 * 1024])('says so when it was cut to %i bytes', (size) => {
+  spill.keep([kill('a')])
+  spill.close()
+  truncateSync(path(), size)
+  spill = open()
+  expect(logged.join('')).toContain('kills that the store had not taken may be missing')
+})
+
 it('keeps the widest when there is not room for all, and says so', () => {
   const many = Array.from({ length: 500 }, (_, index) => kill(`k${index}`, 'sandbox', 'x'.repeat(500)))
   spill.keep([...many, kill('all', 'all')])

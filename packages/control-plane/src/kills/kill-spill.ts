@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { closeSync, constants, fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { killScope } from '@airlock/contract'
 import type { Log } from '@airlock/std'
@@ -28,7 +28,11 @@ export interface KillSpill {
 }
 
 export function openKillSpill(dir: string, log: Log): KillSpill {
-  const fd = openSync(join(dir, 'unstored-kills'), FLAGS, 0o600)
+  const path = join(dir, 'unstored-kills')
+  const isNew = !existsSync(path)
+  const fd = openSync(path, FLAGS, 0o600)
+  if (!isNew && fstatSync(fd).size < 2 * COPY_BYTES)
+    log.error('unstored-kills lost its end: kills that the store had not taken may be missing; see "airlock kill --ls"')
   takeRoom(fd, log)
   return new KillSpillFile(fd, log)
 }

@@ -235,12 +235,12 @@ export class DataPlaneClient {
     return this.#sized(filesPath(sandbox, { path: file.path }), file.signal)
   }
 
-  /** All that a command said whose output was too much; no matter whether its sandbox is still there. */
+  /** All that a command said whose output was too much; no matter whether its sandbox is still there. `bytes` is how much that was. */
   async fullOutput(
-    command: string,
+    of: { readonly command: string; readonly bytes: number | undefined },
     signal: AbortSignal,
   ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
-    return this.#sized(`/outputs/${command}`, signal)
+    return this.#sized(`/outputs/${of.command}${of.bytes === undefined ? '' : `?bytes=${of.bytes}`}`, signal)
   }
 
   async writeFile(

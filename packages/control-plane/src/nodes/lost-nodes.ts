@@ -1,7 +1,8 @@
 import type { EndReason } from '@airlock/contract'
 import { listOtherNodes, type OtherNode } from '../store/nodes.ts'
-import { listLiving, type StoredSandbox } from '../store/sandboxes.ts'
+import { listLiving, listOwedOfLost, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Context } from '../app/context.ts'
+import type { Receipts } from '../evidence/receipts.ts'
 import { NODE_LOST } from '../sandboxes/end-cause.ts'
 import { writeEnd } from '../sandboxes/terminate.ts'
 
@@ -10,7 +11,11 @@ const SILENT_MS = 60_000
 /** How many looks in a row must find the same last sign: a store that was away, or whose clock jumped, makes nobody silent. */
 const SILENT_LOOKS = 6
 
-type World = Pick<Context, 'store' | 'node' | 'clock' | 'audit' | 'log'>
+/** The node that wrote a sandbox off has its record acknowledged long before: should it not, this node sends one. */
+const OWED_LOOKS = 6
+const OWED_BATCH = 100
+
+type World = Pick<Context, 'store' | 'node' | 'clock' | 'log'>
 
 /**
  * Ends the rows of nodes that do not come back, so that names, places and budgets are not held for ever. Only a node that gave no
@@ -19,13 +24,30 @@ type World = Pick<Context, 'store' | 'node' | 'clock' | 'audit' | 'log'>
  */
 export class LostNodes {
   readonly #world: World
+  readonly #receipts: Pick<Receipts, 'sandboxLost'>
   #silent: ReadonlyMap<string, { readonly beat: number; readonly looks: number }> = new Map()
+  /** In how many looks in a row the record of a sandbox was owed. */
+  #owed: ReadonlyMap<string, number> = new Map()
 
-  constructor(world: World) {
+  constructor(world: World, receipts: Pick<Receipts, 'sandboxLost'>) {
     this.#world = world
+    this.#receipts = receipts
   }
 
   async look(): Promise<void> {
+    await this.#lookAtNodes()
+    await this.#payOwed()
+  }
+
+  /** Sends the records that whoever wrote the sandboxes off did not get acknowledged before it died. */
+  async #payOwed(): Promise<void> {
+    const { store, node } = this.#world
+    const owed = await store.query((db) => listOwedOfLost(db, { notOf: node.id, limit: OWED_BATCH }))
+    this.#owed = new Map(owed.map(({ id }) => [id, (this.#owed.get(id) ?? 0) + 1]))
+    for (const row of owed) if ((this.#owed.get(row.id) ?? 0) > OWED_LOOKS) this.#receipts.sandboxLost(row)
+  }
+
+  async #lookAtNodes(): Promise<void> {
     const { store, node, clock } = this.#world
     const before = this.#silent
     // A look that fails begins anew.
@@ -50,20 +72,19 @@ export class LostNodes {
     }
   }
 
-  /** Recorded here, for the chain of that node is out of reach: what became of the sandbox is not known. */
-  async #end(row: StoredSandbox, end: Lease & { readonly aliveAt: number }): Promise<void> {
-    const { store, audit, log } = this.#world
-    const { id: sandbox, tenant, agent, node } = row
-    const { reason, aliveAt } = end
-    const changes = { endedAt: Math.max(end.at, row.createdAt), endReason: reason, error: NODE_LOST, recorded: true }
+  /** Recorded here, for the chain of that node is out of reach. The row owes its record until that is acknowledged. */
+  async #end(row: StoredSandbox, lost: Lease & { readonly aliveAt: number }): Promise<void> {
+    const { store, log } = this.#world
+    const { id: sandbox, node } = row
+    const { reason, aliveAt } = lost
+    const changes = { endedAt: Math.max(lost.at, row.createdAt), endReason: reason, error: NODE_LOST }
+    const end = { to: 'error', changes, usage: null, aliveAt } as const
     try {
-      await store.transaction(async (db) => writeEnd(db, row, { to: 'error', changes, usage: null, aliveAt }))
+      this.#receipts.sandboxLost((await store.transaction(async (db) => writeEnd(db, row, end))).over)
     } catch (error) {
       // Another node was faster, or its own is back.
-      return log.warn('a sandbox of a lost node could not be written off', { sandbox, node, error })
+      log.warn('a sandbox of a lost node could not be written off', { sandbox, node, error })
     }
-    const about = { point: 'sandbox.terminate', status: 'unknown', error: NODE_LOST, payload: { node } } as const
-    audit.note({ tenant, agent, sandbox, actor: 'system', ...about })
   }
 }
 

@@ -4,8 +4,11 @@ import type { NodeLease } from './node-lease.ts'
 /** `full`: only the reserve is left. */
 export type HostDiskLevel = 'good' | 'low' | 'full'
 
+/** `evidence_unavailable`: the end of the chain of a tenant is being checked, and nothing is granted to it meanwhile. */
+export type ReadyWarning = 'host_disk_low' | 'evidence_broken' | 'evidence_unavailable'
+
 export type Ready =
-  | { readonly ready: true; readonly warnings: readonly ('host_disk_low' | 'evidence_broken')[] }
+  | { readonly ready: true; readonly warnings: readonly ReadyWarning[] }
   | { readonly ready: false; readonly reason: string }
 
 /** So much more than its reserve, in parts of it, and the disk of the host is not low. */
@@ -22,6 +25,8 @@ export class Readiness {
   #evidence: 'good' | 'unavailable' = 'good'
   /** Tenants whose evidence does not verify. */
   readonly #broken = new Set<string>()
+  /** Tenants whose evidence is being checked. */
+  readonly #waiting = new Set<string>()
   readonly #lease: Pick<NodeLease, 'isHeld' | 'isAnswered'>
 
   constructor(lease: Pick<NodeLease, 'isHeld' | 'isAnswered'>) {
@@ -50,11 +55,17 @@ export class Readiness {
   }
 
   /** Whether that is new. The recorder refuses what would be granted to a tenant whose chain is broken; all others go on. */
-  setChain(tenant: string, state: 'good' | 'broken'): boolean {
-    if (state === 'good') return this.#broken.delete(tenant)
-    const isNew = !this.#broken.has(tenant)
-    this.#broken.add(tenant)
+  setChain(tenant: string, state: 'good' | 'waiting' | 'broken'): boolean {
+    const set = { good: undefined, waiting: this.#waiting, broken: this.#broken }[state]
+    const isNew = set ? !set.has(tenant) : this.#waiting.has(tenant) || this.#broken.has(tenant)
+    for (const other of [this.#waiting, this.#broken]) if (other !== set) other.delete(tenant)
+    set?.add(tenant)
     return isNew
+  }
+
+  /** Whether the chain of a tenant is being checked, so nothing can be recorded of it yet. */
+  isWaiting(tenant: string): boolean {
+    return this.#waiting.has(tenant)
   }
 
   /** How many chains are broken. */
@@ -97,14 +108,18 @@ export class Readiness {
   get state(): Ready {
     const { reason } = this
     if (reason !== undefined) return { ready: false, reason }
-    const disk = this.hostDisk === 'low' ? (['host_disk_low'] as const) : []
-    return { ready: true, warnings: this.brokenChains > 0 ? [...disk, 'evidence_broken'] : disk }
+    const warnings: ReadyWarning[] = []
+    if (this.hostDisk === 'low') warnings.push('host_disk_low')
+    if (this.#broken.size > 0) warnings.push('evidence_broken')
+    if (this.#waiting.size > 0) warnings.push('evidence_unavailable')
+    return { ready: true, warnings }
   }
 
   get reason(): ErrorCode | undefined {
     if (this.#phase !== 'serving') return 'not_ready'
-    if (this.#evidence === 'unavailable') return 'evidence_unavailable'
+    // The store first: without it the evidence cannot be looked after either.
     if (!this.#lease.isHeld || !this.#lease.isAnswered) return 'store_unavailable'
+    if (this.#evidence === 'unavailable') return 'evidence_unavailable'
     if (!this.#nodeAnswers) return 'data_plane_unavailable'
     return this.hostDisk === 'full' ? 'host_disk_full' : undefined
   }

@@ -129,7 +129,7 @@ describe('two nodes that share a store', requires('postgres'), () => {
   describe('when one of them may be lost', () => {
     const TTL_MS = 600_000
     let lost: LostNodes
-    beforeEach(() => (lost = new LostNodes(two.context)))
+    beforeEach(() => (lost = new LostNodes(two.context, two.lifecycle.receipts)))
 
     /** As if the last sign of life of node one had been so long ago. */
     const silence = (ms: number) =>
@@ -172,6 +172,22 @@ describe('two nodes that share a store', requires('postgres'), () => {
         ['sandbox.terminate unknown'],
       ])
       await create(two, 'box')
+    })
+
+    it('owe the record of what was written off until it is acknowledged, also when who wrote it off dies before', async () => {
+      const { id } = await create(one)
+      await one.beat()
+      await silence(TTL_MS + MINUTE)
+      const dying = new LostNodes(two.context, { sandboxLost: () => {} })
+      for (let i = 0; i < 7; i++) await dying.look()
+      expect(await row(id)).toMatchObject({ state: 'error', recorded: false })
+      await look(6)
+      expect(await two.story(id)).toEqual([])
+      await look(1)
+      await two.context.audit.flush(10_000)
+      expect(await two.story(id)).toEqual(['sandbox.terminate unknown'])
+      await two.lifecycle.receipts.flush(async () => new Set(['default']))
+      expect(await row(id)).toMatchObject({ state: 'error', recorded: true })
     })
 
     it('hold for lost only who was silent at every look, so not when the store was away or its clock jumped', async () => {

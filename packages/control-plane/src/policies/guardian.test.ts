@@ -1,10 +1,10 @@
 import { AirlockError, type Decision, type NewRecord, type Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
-import type { Approvals, Asker } from '../approvals/asker.ts'
+import type { Caller } from '../app/caller.ts'
 import type { Deed } from './deed.ts'
-import { Guardian, type Source } from './guardian.ts'
+import { type Approvals, Guardian, type Source } from './guardian.ts'
 
-const asker: Asker = {
+const asker: Caller = {
   principal: { actor: 'key:x', tenant: 'acme', role: 'developer', agents: null, platform: false },
   requestId: 'req_1',
 }
@@ -158,6 +158,13 @@ describe('an ask', () => {
   it('that was waited for is looked at anew: a policy may deny it by now', async () => {
     const { guardian } = world({ book: [said('ask'), said('deny')], settle: async () => 'again' })
     await expect(guardian.pass(asker, deed)).rejects.toMatchObject({ code: 'policy_denied' })
+  })
+
+  it('of a caller that is good no more when the answer comes is not settled, so no approval is used', async () => {
+    const { guardian, settled } = world({ book: [said('ask')], settle: async () => 'again' })
+    const assertGood = async () => Promise.reject(new AirlockError('token_refused'))
+    await expect(guardian.pass({ ...asker, assertGood }, deed)).rejects.toMatchObject({ code: 'token_refused' })
+    expect(settled).toHaveLength(1)
   })
 
   it('is not looked at for ever', async () => {

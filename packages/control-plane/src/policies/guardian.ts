@@ -1,17 +1,17 @@
 import { type AuditSink, redact } from '@airlock/audit'
 import {
   AirlockError,
+  type AskingRole,
   type Decision,
   type Evaluation,
   type GuardianStatus,
   isAirlockError,
   type Operation,
   type Question,
-  type Role,
   toAirlockError,
 } from '@airlock/contract'
 import { mergeDecisions } from '@airlock/policy'
-import type { Approvals, Asker } from '../approvals/asker.ts'
+import type { AnyCaller } from '../app/caller.ts'
 import type { Deed } from './deed.ts'
 import type { KillList } from '../kills/kill-list.ts'
 import type { PolicyBook } from './policy-book.ts'
@@ -24,12 +24,22 @@ export interface Source {
   health(): { readonly isHealthy: boolean | null; readonly problem: string | null }
 }
 
+/** What becomes of an *ask*. */
+export interface Approvals {
+  /**
+   * Answers a decision that allows, which names the approval among its rules; `again` when the answer was waited for, so that what
+   * holds now is looked at anew; or throws `approval_required`, or `policy_denied` when a person said no. That it was refused is
+   * recorded by Guardian.
+   */
+  settle(caller: AnyCaller, question: Question, decision: Decision): Promise<Decision | 'again'>
+}
+
 /** How often what holds is looked at anew after somebody was waited for. */
 const MAX_LOOKS = 3
 
 /** Evidence says in which role it was asked for. */
 interface Known extends Deed {
-  readonly role: Role
+  readonly role: AskingRole
 }
 
 interface Parts {
@@ -74,20 +84,21 @@ export class Guardian {
    * Without it a rule sees what the record will say.
    */
   async pass(
-    asker: Asker,
+    caller: AnyCaller,
     deed: Deed,
     about: Operation | readonly [Operation, ...Operation[]] = otherOf(deed),
   ): Promise<Governed> {
     const [first, ...others] = 'kind' in about ? [about] : about
-    const question = questionOf(asker, deed, first)
-    const questions = [question, ...others.map((other) => questionOf(asker, deed, other))]
-    const known = { ...deed, role: asker.principal.role }
+    const question = questionOf(caller, deed, first)
+    const questions = [question, ...others.map((other) => questionOf(caller, deed, other))]
+    const known = { ...deed, role: caller.principal.role }
     for (let look = 1; ; look++) {
+      if (look > 1) await caller.assertGood?.()
       this.#assertAlive(known)
       const decision = await this.#decide(questions)
       if (decision.effect === 'deny') throw this.#refuse(known, decision, denial(decision))
       if (decision.effect === 'allow') return { ...known, decision, [PASSED]: true }
-      const settled = await this.#settle({ asker, deed: known }, question, decision)
+      const settled = await this.#settle({ caller, deed: known }, question, decision)
       // What was waited for may be long ago: a policy may deny it by now.
       if (settled !== 'again') return { ...known, decision: settled, [PASSED]: true }
       if (look >= MAX_LOOKS) throw this.#refuse(known, decision, new AirlockError('approval_required'))
@@ -99,12 +110,12 @@ export class Guardian {
   }
 
   async #settle(
-    of: { readonly asker: Asker; readonly deed: Known },
+    of: { readonly caller: AnyCaller; readonly deed: Known },
     question: Question,
     decision: Decision,
   ): Promise<Decision | 'again'> {
     try {
-      return await this.#parts.approvals.settle(of.asker, question, decision)
+      return await this.#parts.approvals.settle(of.caller, question, decision)
     } catch (error) {
       throw isAirlockError(error) ? this.#refuse(of.deed, decision, error) : error
     }
@@ -153,7 +164,7 @@ function mergeAll(decisions: readonly Decision[]): Decision {
   return decisions.reduce(mergeDecisions)
 }
 
-function questionOf({ principal }: Asker, deed: Deed, operation: Operation): Question {
+function questionOf({ principal }: AnyCaller, deed: Deed, operation: Operation): Question {
   const { point, tenant, actor, agent, sandbox } = deed
   return { point, tenant, actor, role: principal.role, agent, sandbox, operation }
 }

@@ -33,6 +33,8 @@ for (const dialect of DIALECTS)
     let place: StorePlace
     let store: Store
     let book: PolicyBook
+    /** How often it said that other policies are in force. */
+    let changes: number
     beforeAll(async () => {
       stores = await dialect.start()
     }, 60_000)
@@ -40,7 +42,8 @@ for (const dialect of DIALECTS)
     beforeEach(async () => {
       place = await stores.make()
       store = await openStore(place)
-      book = new PolicyBook({ store, log, default: 'allow' })
+      changes = 0
+      book = new PolicyBook({ store, log, default: 'allow', onChange: () => (changes += 1) })
       await book.refresh()
     })
     afterEach(async () => store.close())
@@ -73,6 +76,9 @@ for (const dialect of DIALECTS)
       await write(row({ scope: 'globex', name: 'other', version: 1 }, denying('other', 'key.create')))
       await book.refresh()
       expect(book.inForce('acme')[1]).toBe(before)
+      const known = changes
+      await book.refresh()
+      expect([known, changes]).toEqual([3, 3])
     })
 
     it('deny everything where one cannot be used, for whom it is, until it is mended', async () => {

@@ -36,6 +36,8 @@ interface Parts {
   readonly store: Store
   readonly log: Log
   readonly default: Effect
+  /** Told whenever other policies are in force than before. */
+  readonly onChange?: () => void
 }
 
 /** What the policies of the platform are called begins like this, and no other: nobody else can be taken for one, or switch its rules off. */
@@ -128,6 +130,7 @@ export class PolicyBook {
     this.#bound = bound
     this.#revision = revision
     this.#asked.clear()
+    this.#parts.onChange?.()
   }
 
   #shelf(tenant: string): Shelf {

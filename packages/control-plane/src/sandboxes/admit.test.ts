@@ -46,6 +46,7 @@ describe('admission', () => {
         cpuSeconds: null,
       },
       env: {},
+      doors: ['control'],
     })
   })
 

@@ -1,7 +1,8 @@
-import { AirlockError, type CreateSandboxBody, type Limits, type Principal } from '@airlock/contract'
+import { AirlockError, type CreateSandboxBody, type DoorName, type Limits, type Principal } from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import type { Queries } from '../store/engine/store.ts'
 import { assertNotKilled } from '../kills/kill-list.ts'
+import { assertBuilt, doorsOf } from '../doors/sandbox-doors.ts'
 import { fillLimits } from './fill-limits.ts'
 import { type TemplateFacts, templateFacts } from '../templates/template-facts.ts'
 
@@ -17,6 +18,7 @@ export interface Admitted {
   readonly limits: Limits
   /** What the caller asked for, over what the template has. */
   readonly env: CreateSandboxBody['env']
+  readonly doors: DoorName[]
 }
 
 /**
@@ -30,12 +32,15 @@ export async function admit(db: Queries, principal: Principal, body: SandboxOfAg
   assertUsable(agent)
   await assertNotKilled(db, { tenant: principal.tenant, agent: agent.id })
   const template = await templateFacts(db, { tenant: principal.tenant, name: body.template })
+  assertBuilt(template.spec.doors, 'template_invalid')
+  assertBuilt(body.doors, 'invalid_request')
   return {
     agent: agent.id,
     generation: agent.state === 'connected' ? agent.generation : agent.generation + 1,
     template,
     limits: fillLimits({ ...template.spec.limits, ...body.limits }),
     env: { ...template.spec.env, ...body.env },
+    doors: doorsOf(template.spec.doors, body.doors),
   }
 }
 

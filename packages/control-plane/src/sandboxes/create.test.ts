@@ -13,6 +13,8 @@ import { TestRecorder } from '../testing/recorder.ts'
 import { ISOLATION } from '../testing/scripted-data-plane.ts'
 import { aSandbox, CALLER, caller, World } from '../testing/world.ts'
 
+const DOORS_NOT_BUILT: CreateSandboxBody['doors'] = ['control', 'egress']
+
 for (const dialect of DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
@@ -70,6 +72,7 @@ for (const dialect of DIALECTS)
             cpuSeconds: null,
           },
           mounts: [],
+          doors: ['control'],
           ttlMs: 5000,
           idleMs: 3_600_000,
           onIdle: 'terminate',
@@ -144,6 +147,7 @@ for (const dialect of DIALECTS)
         ['an agent that the key may not use', {}, caller({ agents: ['other'] }), 'agent_not_found'],
         ['an agent of another tenant', {}, caller({ tenant: 'other' }), 'agent_not_found'],
         ['a template that is not there', { template: 'gpu' }, CALLER, 'template_not_found'],
+        ['a door that is not built', { doors: DOORS_NOT_BUILT }, CALLER, 'invalid_request'],
       ] as const)('refuses %s, records that, and nothing happens', async (_what, asked, who, code) => {
         const refused = world.lifecycle.creation.create(who, aSandbox(asked))
         expect(await failure(refused)).toMatchObject({ code })

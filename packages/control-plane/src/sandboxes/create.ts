@@ -21,7 +21,7 @@ import type { Queries } from '../store/engine/store.ts'
 import type { Activity } from './activity.ts'
 import { connectAgent } from '../agents/agent-moves.ts'
 import { nodeCapacity } from '../nodes/node-capacity.ts'
-import { type Connections, DOORS_OF_SANDBOXES } from '../doors/connections.ts'
+import type { Connections } from '../doors/connections.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import { toCreatedSandbox } from './created-sandbox.ts'
@@ -254,6 +254,7 @@ export class Creation {
       labels: body.labels,
       limits: admitted.limits,
       mounts: [],
+      doors: admitted.doors,
       ttlMs: body.ttlMs,
       idleMs: body.idleMs,
       onIdle: body.onIdle,
@@ -274,22 +275,22 @@ export class Creation {
   }
 
   #deed(row: StoredSandbox, body: Asked): Governed {
-    const { name, template, labels, limits, mounts, generation } = row
+    const { name, template, labels, limits, mounts, doors, generation } = row
     const env = Object.keys(body.env)
     const { ttlMs, endsAt } = row
     const { reservation, tier } = body
-    const made = { name, template, tier, labels, limits, mounts, generation, env, ttlMs, endsAt, reservation }
+    const made = { name, template, tier, labels, limits, mounts, doors, generation, env, ttlMs, endsAt, reservation }
     return saying(body.passed, made, row.id)
   }
 
   #permit(row: StoredSandbox, asked: Asked & Pick<Inserted, 'mounts'>): string {
-    const { tenant, agent, node, generation, template, limits, endsAt } = row
+    const { tenant, agent, node, generation, template, limits, doors, endsAt } = row
     const { env, image, tier, reservation } = asked
     const { conditions, policyVersion } = asked.passed.decision
     const who = { sandbox: row.id, node, tenant, agent, generation, reservation }
     const what = { template, image, limits, env, mounts: [...asked.mounts], endsAt }
     return this.#context.permits.issue(
-      { ...who, ...what, tier, doors: [...DOORS_OF_SANDBOXES], conditions, policyVersion },
+      { ...who, ...what, tier, doors, conditions, policyVersion },
       this.#context.clock.now(),
     )
   }

@@ -29,6 +29,10 @@ export const LOST_FOR = {
     code: 'pids_exhausted',
     message: 'The sandbox needed more processes than it may have, and broke down.',
   },
+  state_damaged: {
+    code: 'state_damaged',
+    message: 'Files of the sandbox on its host are damaged.',
+  },
 } as const
 
 type Ended = Pick<StoredSandbox, 'endReason' | 'error'>

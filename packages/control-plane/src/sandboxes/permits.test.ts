@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { verifyPermit } from '@airlock/contract'
@@ -50,6 +50,22 @@ it('signs permits that the published key verifies, for a minute', async () => {
   })
   expect(() => verifyPermit(permit, key, 61_000)).toThrow('expired')
 })
+
+it.each(['', '-----BEGIN PRIVATE KEY-----\nMC4CAQAw', '\0'.repeat(119)])(
+  'fails closed on a damaged key, and says what to do: %j',
+  async (damage) => {
+    await openPermitDesk(dir)
+    const path = join(dir, 'permit.key')
+    writeFileSync(path, damage)
+    await expect(openPermitDesk(dir)).rejects.toMatchObject({
+      code: 'state_damaged',
+      message: `${path} is damaged: it holds no private key.`,
+      hint: expect.stringContaining('or remove it'),
+    })
+    rmSync(path)
+    await openPermitDesk(dir)
+  },
+)
 
 it('keeps its key to itself, over restarts', async () => {
   await (await openPermitDesk(dir)).publish(dir, 'here')

@@ -156,6 +156,19 @@ for (const dialect of DIALECTS)
         ])
       })
 
+      it('because nothing can be written owes its record until that is acknowledged, though it was sent before', async () => {
+        const { id } = await create()
+        const free = await stores.fill(world.place)
+        await end(id)
+        await free()
+        await world.sweep()
+        expect(await row(id)).toMatchObject({ state: 'stopped', recorded: false })
+        await world.context.audit.flush(10_000)
+        await world.lifecycle.receipts.flush(async () => new Set(['default']))
+        expect(await row(id)).toMatchObject({ state: 'stopped', recorded: true })
+        expect((await world.story(id)).filter((line) => line === 'sandbox.terminate done')).toHaveLength(1)
+      })
+
       it('because we were killed after its row was written has its record after the next start', async () => {
         const { id } = await create()
         world.at = (name) => (name === 'terminate.row-written' ? new Promise(() => {}) : undefined)

@@ -30,7 +30,8 @@ export interface End {
 interface Ending extends Omit<End, 'error'> {
   readonly error: End['error'] | undefined
   destroyed: { readonly usage: ResourceUsage | null; readonly at: number } | undefined
-  isRecorded: boolean
+  /** Its record was sent, though its row could not be written. */
+  isNoted: boolean
 }
 
 const ABNORMAL: ReadonlySet<EndReason> = new Set([
@@ -95,7 +96,7 @@ export class Termination {
     const row = await this.#context.store.query((db) => findSandbox(db, id))
     if (!row) throw new AirlockError('sandbox_not_found')
     if (isEnded(row.state)) return row
-    const ending = this.#endings.get(id) ?? { ...end, error: errorOf(end), destroyed: undefined, isRecorded: false }
+    const ending = this.#endings.get(id) ?? { ...end, error: errorOf(end), destroyed: undefined, isNoted: false }
     const stopping = await this.#mark(row, ending)
     await this.#context.failpoint('terminate.marked')
     if (!this.#endings.has(id)) this.#noteRequested(row, ending)
@@ -152,18 +153,21 @@ export class Termination {
     const { lastActiveAt, expiresAt } = this.#parts.activity.current(row)
     const changes = { endedAt, endReason: reason, error: row.error ?? ending.error ?? null, lastActiveAt, expiresAt }
     const usage = ending.destroyed?.usage ?? null
-    const end = { to, changes: { ...changes, recorded: ending.isRecorded }, usage, aliveAt: ending.aliveAt } as const
-    const ended = (await this.#write(row, end)) ?? {
-      ...row,
-      ...changes,
-      state: to,
-    }
-    if (!ending.isRecorded) {
-      const { requestId = null } = ending
-      this.#parts.receipts.sandboxEnded(ended, { usage, requestId })
-    }
-    ending.isRecorded = true
+    const written = await this.#write(row, { to, changes, usage, aliveAt: ending.aliveAt })
+    // A record that was sent before its row was written may be lost by now: the row owes it until it is acknowledged.
+    if (written) ending.isNoted = false
+    const ended = written ?? { ...row, ...changes, state: to }
+    this.#noteEnded(ended, ending)
     return ended
+  }
+
+  #noteEnded(ended: StoredSandbox, ending: Ending): void {
+    if (ending.isNoted) return
+    ending.isNoted = true
+    this.#parts.receipts.sandboxEnded(ended, {
+      usage: ending.destroyed?.usage ?? null,
+      requestId: ending.requestId ?? null,
+    })
   }
 
   /** Everything that was held for the sandbox is let go in one transaction. Undefined when that is not possible now. */

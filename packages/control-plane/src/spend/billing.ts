@@ -1,7 +1,7 @@
 import { dayOf } from './reserve.ts'
 import { listLiving, type StoredSandbox } from '../store/sandboxes.ts'
 import type { Queries } from '../store/engine/store.ts'
-import { insertUsageFact, sumBilled } from '../store/usage.ts'
+import { COMPUTE, insertUsageFact, sumBilled } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
 
 /**
@@ -22,8 +22,8 @@ export async function billSandbox(
   if (wallMs === 0 && computeMs === 0) return
   const { tenant, agent, id: sandbox } = row
   const key = `${sandbox}/${before.facts + 1}`
-  const of = { source: 'compute', key, tenant, agent, sandbox, day: dayOf(seen.at) }
-  await insertUsageFact(db, { ...of, wallMs, cpuMs, computeMs, microDollars: 0, at: seen.at })
+  const of = { key, tenant, agent, sandbox, day: dayOf(seen.at) }
+  await insertUsageFact(db, { ...COMPUTE, ...of, wallMs, cpuMs, computeMs, at: seen.at })
 }
 
 /** Bills the sandboxes of this node while they live, so that a day's budget is known before they end. */

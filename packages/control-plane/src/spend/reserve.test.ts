@@ -6,7 +6,7 @@ import { findReservation, putSetLimits, releaseReservation, sumHeld } from '../s
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { insertUsageFact } from '../store/usage.ts'
+import { COMPUTE, insertUsageFact } from '../store/usage.ts'
 import { type Asking, dayOf, limitsOf, type NodeCapacity, reserve } from './reserve.ts'
 
 const NOW = Date.parse('2026-11-16T12:00:00Z')
@@ -50,18 +50,30 @@ for (const dialect of DIALECTS)
         code: 'budget_exhausted',
         status: 402,
         retryable: false,
-        message: 'The budget of the agent a is exhausted: sandboxes, 3 of 3 are reserved, and 1 more were asked for.',
+        message: 'The agent a may have 3 sandboxes at once, and has 3.',
+        hint: 'End one (airlock ls, airlock terminate SANDBOX), or raise it with the admin key: airlock budget set a --sandboxes 4',
       })
       expect(await held()).toEqual({ sandboxes: 3, memoryBytes: 30, diskBytes: 60, cpuMillis: 300 })
     })
 
     it.each([
-      ['memoryBytes', { ...TINY, memoryBytes: 1001 }, '0 of 1000 are reserved, and 1001 more were asked for'],
-      ['diskBytes', { ...TINY, diskBytes: 1001 }, '0 of 1000 are reserved, and 1001 more were asked for'],
-      ['cpus', { ...TINY, cpus: 2.1 }, '0 of 2 are reserved, and 2.1 more were asked for'],
-    ])('refuse what one sandbox alone asks for beyond %s', async (name, limits, why) => {
+      [
+        'memoryBytes',
+        { ...TINY, memoryBytes: 2 ** 30 },
+        '1000 B of memory: 0 B are taken, and 1 GiB more were asked for',
+        '--memory 1024m',
+      ],
+      [
+        'diskBytes',
+        { ...TINY, diskBytes: 2 ** 20 + 1 },
+        '1000 B of disk: 0 B are taken, and 1.0 MiB more were asked for',
+        '--disk 2m',
+      ],
+      ['cpus', { ...TINY, cpus: 2.1 }, '2 cpus: 0 are taken, and 2.1 more were asked for', '--cpus 2.1'],
+    ])('refuse what one sandbox alone asks for beyond %s', async (_name, limits, why, option) => {
       await expect(ask({ limits })).rejects.toMatchObject({
-        message: `The budget of the agent a is exhausted: ${name}, ${why}.`,
+        message: `The agent a may use ${why}.`,
+        hint: `Ask for less, or raise it with the admin key: airlock budget set a ${option}`,
       })
       expect(await held()).toEqual({ sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpuMillis: 0 })
     })
@@ -77,8 +89,8 @@ for (const dialect of DIALECTS)
       await ask({ agent: 'a' })
       await ask({ agent: 'b' })
       await expect(ask({ agent: 'c' })).rejects.toMatchObject({
-        message:
-          'The budget of the tenant acme is exhausted: sandboxes, 2 of 2 are reserved, and 1 more were asked for.',
+        message: 'The tenant acme may have 2 sandboxes at once, and has 2.',
+        hint: expect.stringContaining('airlock budget set acme --tenant --sandboxes 3') as unknown,
       })
       await ask({ tenant: 'globex' })
     })
@@ -96,14 +108,48 @@ for (const dialect of DIALECTS)
     })
 
     it('refuse an agent that used up its compute seconds of the day, until the next day', async () => {
-      const used = { source: 'compute', key: 's/1', tenant: 'acme', agent: 'a', sandbox: 's', day: dayOf(NOW) }
-      const amounts = { wallMs: 1, cpuMs: 10_000, computeMs: 10_000, microDollars: 0, at: NOW }
+      const used = { ...COMPUTE, key: 's/1', tenant: 'acme', agent: 'a', sandbox: 's', day: dayOf(NOW) }
+      const amounts = { wallMs: 1, cpuMs: 10_000, computeMs: 10_000, at: NOW }
       await store.query((db) => insertUsageFact(db, { ...used, ...amounts }))
       await expect(ask()).rejects.toMatchObject({
-        message: 'The budget of the agent a is exhausted: computeSecondsPerDay, all 10 of today are used up.',
+        message: 'The agent a has used up its 10 compute seconds of today.',
+        hint: 'Wait for tomorrow (UTC), or raise it with the admin key: airlock budget set a --compute-seconds 20',
       })
       await ask({ agent: 'b' })
       await ask({ now: NOW + 24 * 3_600_000 })
+    })
+
+    it('refuse an agent that used up its dollars of the day, or those of its tenant, until the next day', async () => {
+      const spend = async (agent: string, microDollars: number) => {
+        const used = {
+          ...COMPUTE,
+          source: 'model',
+          key: `${agent}/1`,
+          tenant: 'acme',
+          agent,
+          sandbox: 's',
+          day: dayOf(NOW),
+        }
+        const amounts = { wallMs: 0, cpuMs: 0, computeMs: 0, microDollars, at: NOW }
+        await store.query((db) => insertUsageFact(db, { ...used, ...amounts }))
+      }
+      await spend('a', 999_999)
+      await ask()
+      await spend('b', 1_000_000)
+      await expect(ask({ agent: 'b' })).rejects.toMatchObject({
+        code: 'budget_exhausted',
+        message: 'The agent b has used up its 1 dollars of today.',
+      })
+      await ask({ agent: 'b', now: NOW + 24 * 3_600_000 })
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: null }, set({ dollarsPerDay: 1.999_999 })))
+      await expect(ask({ agent: 'c' })).rejects.toMatchObject({
+        message: 'The tenant acme has used up its 1.999999 dollars of today.',
+      })
+    })
+
+    it('without a dollar are no obstacle to what spends none', async () => {
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: 'a' }, set({ dollarsPerDay: 0 })))
+      await ask()
     })
 
     it.each([

@@ -1,4 +1,4 @@
-import { AirlockError, BOUNDS, type BudgetLimitName, type BudgetLimits, type Limits } from '@airlock/contract'
+import { AirlockError, BOUNDS, type BudgetLimits, type Limits } from '@airlock/contract'
 import {
   type BudgetScope,
   findSetLimits,
@@ -9,6 +9,7 @@ import {
 } from '../store/budgets.ts'
 import type { Queries } from '../store/engine/store.ts'
 import { sumSpent } from '../store/usage.ts'
+import { exhausted } from './exhausted.ts'
 
 const RETRY_AFTER_S = 5
 
@@ -123,14 +124,17 @@ async function assertAllowed(
   ] as const
   for (const { name, used, more, limit, per } of wanted)
     if (isOver(used, more, limit))
-      throw exhausted(
-        scope,
-        name,
-        `${used / per} of ${limit / per} are reserved, and ${more / per} more were asked for`,
-      )
+      throw exhausted(scope, name, { used: used / per, more: more / per, limit: limit / per })
   const spent = await sumSpent(db, { ...scope, day: dayOf(asking.now) })
   if (spent.computeMs >= limits.computeSecondsPerDay * 1000)
-    throw exhausted(scope, 'computeSecondsPerDay', `all ${limits.computeSecondsPerDay} of today are used up`)
+    throw exhausted(scope, 'computeSecondsPerDay', {
+      used: spent.computeMs / 1000,
+      more: 0,
+      limit: limits.computeSecondsPerDay,
+    })
+  // A sandbox by itself spends none, so a budget without a dollar is no obstacle.
+  if (spent.microDollars > 0 && spent.microDollars >= Math.round(limits.dollarsPerDay * 1e6))
+    throw exhausted(scope, 'dollarsPerDay', { used: spent.microDollars / 1e6, more: 0, limit: limits.dollarsPerDay })
 }
 
 /** Fails closed: what the node cannot keep is not promised. */
@@ -158,11 +162,6 @@ async function assertRoom(db: Queries, asking: Omit<Asking, 'reservation'>, capa
 /** Who asks for no more is not refused for what others hold. */
 function isOver(held: number, more: number, limit: number): boolean {
   return more > 0 && held + more > limit
-}
-
-function exhausted(scope: BudgetScope, name: BudgetLimitName, why: string): AirlockError {
-  const whose = scope.agent === null ? `the tenant ${scope.tenant}` : `the agent ${scope.agent}`
-  return new AirlockError('budget_exhausted', `The budget of ${whose} is exhausted: ${name}, ${why}.`)
 }
 
 function reservationOf(asking: Asking): StoredReservation {

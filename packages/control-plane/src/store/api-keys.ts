@@ -1,4 +1,5 @@
 import { role } from '@airlock/contract'
+import { sql } from 'kysely'
 import { z } from 'zod'
 import { flagColumn, jsonColumn } from './engine/json-column.ts'
 import { rawQuery } from './engine/raw-query.ts'
@@ -36,6 +37,31 @@ export async function insertApiKey(db: Queries, key: StoredApiKey): Promise<void
 export async function findApiKey(db: Queries, id: string): Promise<StoredApiKey | undefined> {
   const { rows } = await rawQuery(db, 'select * from api_keys where id = $1', [id])
   return rows[0] && parseKnown(rows[0])
+}
+
+const keyOrigin = storedApiKey.pick({ id: true, replaces: true, createdBy: true })
+export type KeyOrigin = z.infer<typeof keyOrigin>
+
+/** A key and all keys that it took over from; with `makers` also those that made or rotated one of them, and so on. At most `limit`. */
+export async function listKeyLine(
+  db: Queries,
+  of: { readonly id: string; readonly through: 'rotations' | 'rotations and makers'; readonly limit: number },
+): Promise<readonly KeyOrigin[]> {
+  const makers = of.through === 'rotations' ? 0 : 1
+  const { rows } = await sql`
+    with recursive line(id) as (
+      select cast(${of.id} as text)
+      union
+      select case way.n when 0 then k.replaces else substr(k.created_by, 5) end
+      from line
+      join api_keys k on k.id = line.id
+      join (select 0 as n union all select 1 as n) way
+        on (way.n = 0 and k.replaces is not null)
+        or (way.n = 1 and 1 = ${sql.lit(makers)} and k.created_by like 'key:%')
+    )
+    select k.id, k.replaces, k.created_by from line join api_keys k on k.id = line.id limit ${of.limit}
+  `.execute(db)
+  return z.array(keyOrigin).parse(rows)
 }
 
 export interface KeyFilter {

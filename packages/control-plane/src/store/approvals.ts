@@ -1,7 +1,8 @@
 import { approvalScope, approvalState, type ApprovalState, decision, point, question } from '@airlock/contract'
-import { type Expression, sql } from 'kysely'
+import { type Expression, type ExpressionBuilder, sql } from 'kysely'
 import { z } from 'zod'
 import { jsonColumn } from './engine/json-column.ts'
+import type { Tables } from './engine/schema.ts'
 import type { Queries } from './engine/store.ts'
 
 const storedApproval = z.object({
@@ -146,21 +147,25 @@ export async function listChanged(
   return z.array(storedApproval).parse(rows)
 }
 
-/** How many asks wait: of a tenant, and of one of its agents. */
+/** How many asks wait: of a tenant, of one of its agents, and of one requester. */
 export async function countPending(
   db: Queries,
-  of: { readonly tenant: string; readonly agent: string | null; readonly now: number },
-): Promise<{ readonly ofTenant: number; readonly ofAgent: number }> {
+  of: { readonly tenant: string; readonly agent: string | null; readonly requester: string; readonly now: number },
+): Promise<{ readonly ofTenant: number; readonly ofAgent: number; readonly ofRequester: number }> {
   const rows = await db
     .selectFrom('approvals')
-    .select(({ fn }) => ['agent', fn.countAll().as('count')])
+    .select(({ fn }) => ['agent', 'requester', fn.countAll().as('count')])
     .where('tenant', '=', of.tenant)
     .where('state', '=', 'pending')
     .where('expiresAt', '>', of.now)
-    .groupBy('agent')
+    .groupBy(['agent', 'requester'])
     .execute()
   const sum = (some: typeof rows) => some.reduce((total, { count }) => total + Number(count), 0)
-  return { ofTenant: sum(rows), ofAgent: sum(rows.filter(({ agent }) => agent === of.agent)) }
+  return {
+    ofTenant: sum(rows),
+    ofAgent: sum(rows.filter(({ agent }) => agent === of.agent)),
+    ofRequester: sum(rows.filter(({ requester }) => requester === of.requester)),
+  }
 }
 
 export interface ApprovalMove {
@@ -189,13 +194,24 @@ export async function moveApproval(
   return row && storedApproval.parse(row)
 }
 
+/** Its time is over, or it waits for a program whose sandbox has ended: its answer would be for nobody. */
+function isOver(is: ExpressionBuilder<Tables, 'approvals'>, now: Expression<number>) {
+  const ended = is
+    .selectFrom('sandboxes')
+    .select('sandboxes.id')
+    .whereRef('sandboxes.id', '=', 'approvals.sandbox')
+    .where('sandboxes.state', 'in', ['stopped', 'error'])
+  const isForNobody = is.and([is('state', '=', 'pending'), is('point', '=', 'sandbox.ask'), is.exists(ended)])
+  return is.or([is('expiresAt', '<=', now), isForNobody])
+}
+
 /** Marks what has expired, at most some of it at once. Of several nodes each row is answered to one. */
 export async function expireDue(db: Queries, now: Expression<number>): Promise<readonly StoredApproval[]> {
   const due = db
     .selectFrom('approvals')
     .select('id')
     .where('state', 'in', ['pending', 'approved'])
-    .where('expiresAt', '<=', now)
+    .where((is) => isOver(is, now))
     .orderBy('expiresAt')
     .limit(DUE)
   const rows = await db
@@ -203,7 +219,7 @@ export async function expireDue(db: Queries, now: Expression<number>): Promise<r
     .set({ state: 'expired', changedAt: now })
     .where('id', 'in', due)
     .where('state', 'in', ['pending', 'approved'])
-    .where('expiresAt', '<=', now)
+    .where((is) => isOver(is, now))
     .returning(COLUMNS)
     .execute()
   return z.array(storedApproval).parse(rows)

@@ -1,4 +1,5 @@
 import {
+  doorName,
   effectiveIsolation,
   endReason,
   labels,
@@ -39,6 +40,7 @@ const storedSandbox = z.object({
   labels: jsonColumn(labels),
   limits: jsonColumn(limits),
   mounts: jsonColumn(z.array(mount)),
+  doors: jsonColumn(z.array(doorName)),
   ttlMs: z.int(),
   idleMs: z.int(),
   onIdle: shownSandbox.shape.onIdle,
@@ -80,12 +82,13 @@ export type SandboxChanges = Partial<
 
 /** Ids are new, so one that is there came from us, by a try whose answer was lost. */
 export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promise<void> {
-  const { labels, limits, mounts, error, isolation, recorded, ...rest } = sandbox
+  const { labels, limits, mounts, doors, error, isolation, recorded, ...rest } = sandbox
   const row: Insertable<SandboxTable> = {
     ...rest,
     labels: JSON.stringify(labels),
     limits: JSON.stringify(limits),
     mounts: JSON.stringify(mounts),
+    doors: JSON.stringify(doors),
     error: error && JSON.stringify(error),
     isolation: isolation && JSON.stringify(isolation),
     recorded: recorded ? 1 : 0,
@@ -229,6 +232,24 @@ export async function listOwedSandboxes(
   return z
     .array(storedSandbox)
     .parse(await query.where('recorded', '=', 0).where('id', '>', of.after).orderBy('id').limit(of.limit).execute())
+}
+
+/** Sandboxes that were written off with their node, and whose record is not acknowledged; the lost node pays its own when it is back. */
+export async function listOwedOfLost(
+  db: Queries,
+  of: { readonly notOf: string; readonly limit: number },
+): Promise<readonly StoredSandbox[]> {
+  const rows = await db
+    .selectFrom('sandboxes')
+    .selectAll()
+    .where('state', '=', 'error')
+    .where('recorded', '=', 0)
+    .where('node', '<>', of.notOf)
+    .where('error', 'like', '%"node_lost"%')
+    .orderBy('id')
+    .limit(of.limit)
+    .execute()
+  return z.array(storedSandbox).parse(rows)
 }
 
 export async function countLiving(

@@ -235,6 +235,7 @@ const SANDBOX: StoredSandbox = {
     cpuSeconds: null,
   },
   mounts: [],
+  doors: ['control'],
   ttlMs: 1000,
   idleMs: 1000,
   onIdle: 'terminate',

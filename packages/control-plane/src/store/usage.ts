@@ -4,6 +4,19 @@ import type { Queries } from './engine/store.ts'
 
 export type StoredUsageFact = Readonly<UsageFactTable>
 
+/** What all facts about compute have in common. */
+export const COMPUTE = {
+  source: 'compute',
+  microDollars: 0,
+  model: null,
+  upstream: null,
+  inputTokens: null,
+  outputTokens: null,
+  cacheReadTokens: null,
+  cacheWriteTokens: null,
+  estimated: 0,
+} as const
+
 /** What facts add up to. */
 export interface Spent {
   readonly computeMs: number

@@ -172,6 +172,29 @@ for (const dialect of DIALECTS)
         expect(row).toMatchObject({ state: 'error', endReason: 'guest_lost', error: { code: 'out_of_memory' } })
       })
 
+      it.each(['destroyed at its start', 'kept as lost'] as const)(
+        'alerts the tenant of a sandbox with damaged files that the data plane %s',
+        async (how) => {
+          const id = await create()
+          const lost = { state: 'lost', lostReason: 'guest_lost', lostFor: 'state_damaged' } as const
+          if (how === 'kept as lost') world.plane.sandboxes.set(id, { id, ...OWNER, ...lost, runningCommands: 0 })
+          else {
+            world.plane.sandboxes.delete(id)
+            world.plane.damaged.add(id)
+          }
+          world.webhooks.length = 0
+          await world.sweep()
+          await world.sweep()
+          const row = await world.store.query((db) => findSandbox(db, id))
+          expect(row).toMatchObject({ state: 'error', endReason: 'guest_lost', error: { code: 'state_damaged' } })
+          const alert = { change: 'raised', sandbox: id, agent: row?.agent, resource: 'state', level: 'critical' }
+          expect(world.webhooks).toEqual([[row?.tenant, 'alert', { ...alert, reason: row?.error?.message }]])
+          const told = (await world.evidence(id)).find((one) => one.status === 'done' && one.error)
+          expect(told).toMatchObject({ point: 'sandbox.terminate', error: { code: 'state_damaged' } })
+          expect(world.plane.damaged.size).toBe(0)
+        },
+      )
+
       it('ends what the data plane does not have: broken down, or gone with a reboot', async () => {
         const [lost, rebooted] = [await create(), await create()]
         world.plane.sandboxes.delete(lost)
@@ -230,6 +253,14 @@ for (const dialect of DIALECTS)
         const id = await create()
         await world.restart()
         expect(await end(id)).toEqual(['active', null])
+        expect(await world.story(id)).toEqual(['sandbox.create requested', 'sandbox.create done', 'sandbox.adopt done'])
+      })
+
+      it('starts while the chain of one tenant is being checked', async () => {
+        const id = await create()
+        world.context.readiness.setChain('default', 'waiting')
+        world.refused = ['sandbox.adopt done']
+        await world.lifecycle.reconciler.adopt()
         expect(await world.story(id)).toEqual(['sandbox.create requested', 'sandbox.create done', 'sandbox.adopt done'])
       })
 

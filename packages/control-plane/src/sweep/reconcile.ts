@@ -61,7 +61,8 @@ export class Reconciler {
       const there = found.get(row.id)
       await this.#seeAlive(row, there)
       const reason = this.#judge(row, there, health.bootId)
-      if (reason) this.#end(row, { reason, ...causeOf(there, reason), ...this.#aliveAt(row, there) })
+      const lostFor = health.damaged.includes(row.id) ? 'state_damaged' : there?.lostFor
+      if (reason) this.#end(row, { reason, ...causeOf(lostFor, reason), ...this.#aliveAt(row, there) })
       else living.push(row)
       if (!reason && there) this.#agree(row, there)
     }
@@ -89,19 +90,15 @@ export class Reconciler {
 
   /** The first look of a process: waits for its ends, and records every sandbox that it keeps. */
   async adopt(): Promise<void> {
-    const { audit } = this.#context
+    const { audit, readiness } = this.#context
     for (const row of await this.look()) {
       const { id: sandbox, tenant, agent, name } = row
       await this.#parts.limitChanges.settle(row)
-      await requireAtStart(audit, {
-        tenant,
-        agent,
-        sandbox,
-        actor: 'system',
-        point: 'sandbox.adopt',
-        status: 'done',
-        payload: { name },
-      })
+      const about = { tenant, agent, sandbox, actor: 'system', payload: { name } }
+      const record = { ...about, point: 'sandbox.adopt', status: 'done' } as const
+      // The chain of one tenant does not keep the server from starting: the record follows.
+      if (readiness.isWaiting(tenant)) audit.note(record)
+      else await requireAtStart(audit, record)
     }
     await this.settled()
   }
@@ -154,7 +151,7 @@ export class Reconciler {
     const { termination, creation } = this.#parts
     const { reason } = end
     const mayBeUsed = reason === 'ttl' || reason === 'idle' || reason === 'paused_too_long'
-    await termination.terminateIf(row.id, { ...end, actor: 'system' }, (now) => {
+    const ended = await termination.terminateIf(row.id, { ...end, actor: 'system' }, (now) => {
       if (mayBeUsed) return this.#expiry(now) !== undefined
       if (reason !== 'create_interrupted') return true
       // It may have been finished, or begun here, since its row was read.
@@ -163,6 +160,15 @@ export class Reconciler {
       audit.note({ tenant, agent, sandbox, actor, point: 'sandbox.create', status: 'unknown' })
       return true
     })
+    if (ended && isEnded(ended.state) && ended.error?.code === LOST_FOR.state_damaged.code) this.#alertDamaged(ended)
+  }
+
+  /** Told once: to the log and to the webhooks of its tenant. The record of its end says it too. */
+  #alertDamaged({ id: sandbox, tenant, agent }: StoredSandbox): void {
+    const { log, webhooks } = this.#context
+    log.error('a sandbox ended because its files on the host are damaged', { sandbox, tenant, agent })
+    const reason = LOST_FOR.state_damaged.message
+    webhooks.send(tenant, 'alert', { change: 'raised', sandbox, agent, resource: 'state', level: 'critical', reason })
   }
 
   /** No row holds it any more, or none ever did: it is not ours to keep. */
@@ -187,8 +193,8 @@ export class Reconciler {
 }
 
 /** Why the data plane gave up on a sandbox, where it says so. */
-function causeOf(there: NodeSandbox | undefined, reason: EndReason): Pick<End, 'error'> {
-  return reason === 'guest_lost' && there?.lostFor ? { error: LOST_FOR[there.lostFor] } : {}
+function causeOf(lostFor: NodeSandbox['lostFor'], reason: EndReason): Pick<End, 'error'> {
+  return reason === 'guest_lost' && lostFor ? { error: LOST_FOR[lostFor] } : {}
 }
 
 function runs({ state }: NodeSandbox): boolean {

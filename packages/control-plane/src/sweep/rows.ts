@@ -9,7 +9,7 @@ import type { SweepRow } from './sweep.ts'
 /** Everything that the control plane does by the clock. */
 export function sweepRows(context: Context, parts: Lifecycle & { readonly heads: AuditHeads }): readonly SweepRow[] {
   const { readiness } = context
-  const lostNodes = new LostNodes(context)
+  const lostNodes = new LostNodes(context, parts.receipts)
   /** For the node that has the sandboxes, and for no other. */
   const own = () => readiness.isNodeHeld
   return [

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AirlockError, BOUNDS, type NodeImage, templateSpec, verifyPermit } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { writeTemplate } from '../store/templates.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, CALLER, caller, World } from '../testing/world.ts'
@@ -85,6 +86,31 @@ for (const dialect of DIALECTS)
         template: 'mine',
         image: 'packages-aab2',
         env: { A: '1', B: '3' },
+      })
+    })
+
+    it('names doors that are built alone, and the sandbox has them, in its row and its permit', async () => {
+      const wish = { code: 'template_invalid', message: 'doors: this server has no llm, egress door.' }
+      await expect(templates().put(CALLER, 'mine', spec({ doors: ['llm', 'egress'] }))).rejects.toMatchObject(wish)
+      await templates().put(CALLER, 'mine', spec({ doors: ['control'] }))
+      const permits: string[] = []
+      world.plane.script('POST /sandboxes', ({ body }) => {
+        permits.push((JSON.parse(body.toString()) as { permit: string }).permit)
+        throw new AirlockError('start_failed')
+      })
+      const made = world.lifecycle.creation.create(CALLER, aSandbox({ template: 'mine' }))
+      await expect(made).rejects.toMatchObject({ code: 'start_failed' })
+      expect(verify(permits[0] ?? '').doors).toEqual(['control'])
+    })
+
+    it('of another version with a door that this one has not built makes no sandbox', async () => {
+      const row = { tenant: 'default', name: 'newer', source: 'packages', image: null, createdAt: 1 } as const
+      await world.store.query((db) => writeTemplate(db, { ...row, spec: spec({ doors: ['llm'] }) }))
+      const made = world.lifecycle.creation.create(CALLER, aSandbox({ template: 'newer' }))
+      await expect(made).rejects.toMatchObject({
+        code: 'template_invalid',
+        message: 'doors: this server has no llm door.',
+        hint: 'It has: control.',
       })
     })
 

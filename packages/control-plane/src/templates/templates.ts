@@ -17,6 +17,7 @@ import {
   writeTemplate,
 } from '../store/templates.ts'
 import type { Context } from '../app/context.ts'
+import { assertBuilt } from '../doors/sandbox-doors.ts'
 import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded, type Governed } from '../evidence/evidence.ts'
 import { ImageBuilds } from './image-builds.ts'
@@ -175,10 +176,7 @@ function throwOnShipped(name: string): void {
 /** Fails closed: what a template asks for and nobody enforces yet is refused. */
 function throwOnUnbuilt(name: string, spec: TemplateSpec): void {
   throwOnShipped(name)
-  if (spec.doors.length > 0)
-    throw new AirlockError('template_invalid', `doors: this server has no ${spec.doors.join(', ')} door.`, {
-      hint: 'Leave doors empty.',
-    })
+  assertBuilt(spec.doors, 'template_invalid')
 }
 
 function canonical(spec: Partial<TemplateSpec>): TemplateSpec {

@@ -1,8 +1,8 @@
 import type { AuditSink } from '@airlock/audit'
 import { AirlockError, type Decision, type Question } from '@airlock/contract'
 import { createLog } from '@airlock/std'
-import type { Approvals, Asker } from '../approvals/asker.ts'
-import { Guardian } from '../policies/guardian.ts'
+import type { AnyCaller } from '../app/caller.ts'
+import { type Approvals, Guardian } from '../policies/guardian.ts'
 import { KillList } from '../kills/kill-list.ts'
 import { PolicyBook } from '../policies/policy-book.ts'
 import type { Store } from '../store/engine/store.ts'
@@ -22,7 +22,7 @@ export function makeGuardian(
 
 /** Nobody can be asked: an *ask* stays unanswered. */
 class UnansweredApprovals implements Approvals {
-  async settle(_asker: Asker, _question: Question, decision: Decision): Promise<Decision> {
+  async settle(_caller: AnyCaller, _question: Question, decision: Decision): Promise<Decision> {
     const rule = decision.rules.find(({ effect }) => effect === 'ask')
     throw new AirlockError('approval_required', rule && `A person must approve it: ${rule.reason}`)
   }

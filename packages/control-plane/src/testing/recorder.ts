@@ -12,30 +12,31 @@ const MAIN = new URL('../../../../dist/recorder/main.js', import.meta.url).pathn
 /** A real recorder in its own process, as the supervisor starts it. */
 export class TestRecorder {
   readonly #home: string
-  readonly #child: ChildProcess
+  readonly #uid: number | null
+  #child: ChildProcess
   readonly #clients: RecorderClient[] = []
 
-  private constructor(home: string, child: ChildProcess) {
+  private constructor(home: string, uid: number | null) {
     this.#home = home
-    this.#child = child
+    this.#uid = uid
+    this.#child = this.#fork()
   }
 
   static async start(uid: number | null = null): Promise<TestRecorder> {
     const home = mkdtempSync(join(memoryDir(), 'airlock-recorder-'))
     chmodSync(home, 0o711)
     for (const dir of ['recorder', 'recorder-public']) mkdirSync(join(home, dir), { recursive: true })
-    const config = {
-      stateDir: join(home, 'recorder'),
-      publicDir: join(home, 'recorder-public'),
-      sockets: [{ path: join(home, 'recorder.sock'), process: 'control-plane', uid }],
-      retention: { days: 30, maxBytes: 2 ** 30, minAgeHours: 24 },
-      drop: null,
-      logLevel: 'silent',
-      failpoint: null,
-    }
-    const child = fork(MAIN, { env: { ...COMPILED, AIRLOCK_PROCESS: JSON.stringify(config) }, execArgv: [] })
-    await once(child, 'message')
-    return new TestRecorder(home, child)
+    const recorder = new TestRecorder(home, uid)
+    await once(recorder.#child, 'message')
+    return recorder
+  }
+
+  /** Killed, and started again by itself. `meanwhile` is given the directory of all chains. */
+  async restart(meanwhile: (chains: string) => void): Promise<void> {
+    await this.#kill()
+    meanwhile(join(this.#home, 'recorder/chains'))
+    this.#child = this.#fork()
+    await once(this.#child, 'message')
   }
 
   get socket(): string {
@@ -53,9 +54,26 @@ export class TestRecorder {
 
   async stop(): Promise<void> {
     for (const client of this.#clients) client.close()
+    await this.#kill()
+    rmSync(this.#home, { recursive: true, force: true })
+  }
+
+  #fork(): ChildProcess {
+    const config = {
+      stateDir: join(this.#home, 'recorder'),
+      publicDir: join(this.#home, 'recorder-public'),
+      sockets: [{ path: this.socket, process: 'control-plane', uid: this.#uid }],
+      retention: { days: 30, maxBytes: 2 ** 30, minAgeHours: 24 },
+      drop: null,
+      logLevel: 'silent',
+      failpoint: null,
+    }
+    return fork(MAIN, { env: { ...COMPILED, AIRLOCK_PROCESS: JSON.stringify(config) }, execArgv: [] })
+  }
+
+  async #kill(): Promise<void> {
     const exited = once(this.#child, 'exit')
     this.#child.kill('SIGKILL')
     await exited
-    rmSync(this.#home, { recursive: true, force: true })
   }
 }

@@ -95,6 +95,8 @@ export class ScriptedDataPlane {
   readonly steps: NodeStepSpec[] = []
   output: { readonly stream: 'stdout' | 'stderr' | 'rich'; readonly bytes: Buffer }[] = []
   bootId = 'boot-1'
+  /** Sandboxes that it destroyed at its start because their files were damaged. */
+  readonly damaged = new Set<string>()
   /** What running sandboxes have used. */
   readonly cpuMs = new Map<string, number | null>()
   /** Whether it can pause sandboxes. */
@@ -123,6 +125,7 @@ export class ScriptedDataPlane {
       bootId: this.bootId,
       capacity: 50,
       pause: this.pause,
+      damaged: [...this.damaged],
       ...this.machine,
     }
   }
@@ -257,6 +260,7 @@ export class ScriptedDataPlane {
 
   #stop({ sandbox }: ScriptedCall): unknown {
     const existed = this.sandboxes.delete(sandbox)
+    this.damaged.delete(sandbox)
     this.wake()
     return { existed, usage: existed ? { cpuMs: 7, memoryPeakBytes: 4096 } : null }
   }

@@ -1,26 +1,30 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type DoorConfig, type OpenDoors, openDoorsRequest } from '@airlock/contract'
+import { readJson } from '@airlock/wire'
 import type { Context } from '../app/context.ts'
 
 /** Remembers which doors are open, and can be killed. It lets nobody in: that is for the real ones. */
 export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | 'shut' | 'close'> {
   readonly calls: string[] = []
   readonly opened = new Set<string>()
+  /** What each sandbox was opened with last. */
+  readonly configs = new Map<string, readonly DoorConfig[]>()
   /** Those that were made without a place for doors. */
   readonly doorless = new Set<string>()
   isDead = false
   #server: Server | undefined
 
-  async list(): Promise<readonly string[]> {
+  async list(): Promise<readonly OpenDoors[]> {
     this.#assertAlive()
-    return [...this.opened]
+    return [...this.opened].map((sandbox) => ({ sandbox, doors: [...(this.configs.get(sandbox) ?? [])] }))
   }
 
-  async open(sandbox: string): Promise<void> {
+  async open(sandbox: string, configs: readonly DoorConfig[]): Promise<void> {
     this.#assertAlive()
     this.calls.push(`open ${sandbox}`)
     if (this.doorless.has(sandbox)) throw new AirlockError('sandbox_not_found')
     this.opened.add(sandbox)
+    this.configs.set(sandbox, configs)
   }
 
   async shut(sandbox: string): Promise<void> {
@@ -43,9 +47,10 @@ export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | '
     this.#server?.closeAllConnections()
   }
 
-  async #answer({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '' } = request
     const sandbox = url.split('/')[2] ?? ''
-    if (method === 'PUT') await this.open(sandbox)
+    if (method === 'PUT') await this.open(sandbox, (await readJson(request, openDoorsRequest, 4096)).doors)
     if (method === 'DELETE') await this.shut(sandbox)
     response.end(JSON.stringify(method === 'GET' ? { sandboxes: await this.list() } : {}))
   }

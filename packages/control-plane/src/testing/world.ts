@@ -25,6 +25,7 @@ import { KillList } from '../kills/kill-list.ts'
 import { EvidenceGate } from '../evidence/evidence-gate.ts'
 import { ApprovalNews } from '../approvals/news.ts'
 import { openPermitDesk } from '../sandboxes/permits.ts'
+import { DoorNews } from '../doors/door-news.ts'
 import { openSandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import { GuardKeys } from '../identity/guard-keys.ts'
 import { prepareFirstStart } from '../identity/first-start.ts'
@@ -39,6 +40,8 @@ import { Heartbeats } from '../agents/heartbeats.ts'
 import type { KillHook } from '../kills/kill-hooks.ts'
 import { openKillSpill } from '../kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../app/lifecycle-parts.ts'
+import { ModelCatalog } from '../models/catalog.ts'
+import { openReservationDesk } from '../models/reservation-desk.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
 import { Readiness } from '../nodes/readiness.ts'
 import { makeGuardian } from './guardian.ts'
@@ -93,6 +96,8 @@ export class World {
   syncing: () => Promise<void> = async () => {}
   /** Records of these points and states are refused, as a recorder on a full disk does. */
   refused: readonly `${Point} ${NewRecord['status']}`[] = []
+  /** Sent so far: tenant, event, payload. */
+  readonly webhooks: (readonly unknown[])[] = []
   /** Called at each failpoint. */
   at: (name: FailpointName) => Promise<void> | void = () => {}
   /** Told of kills from the next restart on. */
@@ -160,10 +165,13 @@ export class World {
       dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
+      models: new ModelCatalog([]),
+      reservations: await openReservationDesk(this.home, this.home),
       doors: this.doors,
+      doorNews: new DoorNews(),
       readiness: new Readiness({ isHeld: true, isAnswered: true }),
       approvalNews: new ApprovalNews(),
-      webhooks: { send: () => {}, stop: async () => {} },
+      webhooks: { send: (...sent) => void this.webhooks.push(sent), stop: async () => {} },
       webhookPrivate: true,
       kills,
       killSpill: openKillSpill(this.home, log),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isPrivate, webhookAddress } from './address.ts'
+import { isPrivate, isPrivateName, webhookAddress } from './address.ts'
 
 it.each([
   '0.0.0.0',
@@ -46,4 +46,34 @@ it('refuses a name that leads to this machine, unless that is allowed', async ()
   const url = new URL('https://localhost/')
   await expect(webhookAddress(url, false)).rejects.toMatchObject({ code: 'forbidden' })
   expect(isPrivate(await webhookAddress(url, true))).toBe(true)
+})
+
+it.each([
+  'localhost',
+  'LOCALHOST.',
+  'sandbox.localhost',
+  'localhost.localdomain',
+  'metadata.google.internal',
+  'printer.local',
+  'router.home.arpa',
+  'intranet',
+  'metadata',
+  'a.corp..',
+])('%s is not a public name, whatever it resolves to', async (host) => {
+  await expect(webhookAddress(new URL(`https://${host}/`), false)).rejects.toMatchObject({
+    code: 'forbidden',
+    message: expect.stringMatching(/ is not a public name\.$/),
+  })
+})
+
+it.each(['notlocalhost.example', 'local.example', 'internal.home.example', 'a.co', '1.1.1.1', '2606:4700::1111'])(
+  '%s is no private name',
+  (host) => {
+    expect(isPrivateName(host)).toBe(false)
+  },
+)
+
+it.each([true, false])('connects to no port 0 (private ones are allowed: %s)', async (allowsPrivate) => {
+  const refused = webhookAddress(new URL('https://1.1.1.1:0/'), allowsPrivate)
+  await expect(refused).rejects.toMatchObject({ code: 'forbidden', message: 'Port 0 is no port.' })
 })

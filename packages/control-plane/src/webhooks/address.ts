@@ -33,9 +33,25 @@ const PRIVATE_6 = blockList('ipv6', [
   'ff00::/8',
 ])
 
+/** Domains for private use: what they resolve to differs from network to network (RFC 6761, 6762 and 8375, and `internal` by ICANN). */
+const PRIVATE_DOMAINS: readonly string[] = [
+  'localhost',
+  'localdomain',
+  'local',
+  'internal',
+  'home.arpa',
+  'intranet',
+  'private',
+  'corp',
+  'home',
+  'lan',
+]
+
 /** The address to connect to: resolved once, and every address that the name has is public, unless private ones may be. */
 export async function webhookAddress(url: URL, allowsPrivate: boolean): Promise<string> {
   const host = hostOf(url)
+  if (url.port === '0') throw new AirlockError('forbidden', 'Port 0 is no port.')
+  if (!allowsPrivate && isPrivateName(host)) throw new AirlockError('forbidden', `${host} is not a public name.`)
   const addresses = isIP(host) === 0 ? await resolve(host) : [host]
   const [first] = addresses
   if (first === undefined) throw new AirlockError('server_unreachable', `${host} has no address.`)
@@ -47,6 +63,13 @@ export async function webhookAddress(url: URL, allowsPrivate: boolean): Promise<
 /** A name, or an address without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
+}
+
+/** Whatever it resolves to. A name of one label is completed by the search list of the host, so it is private as well. */
+export function isPrivateName(host: string): boolean {
+  if (isIP(host) !== 0) return false
+  const labels = host.toLowerCase().split('.').filter(Boolean)
+  return labels.length < 2 || PRIVATE_DOMAINS.some((domain) => `.${labels.join('.')}`.endsWith(`.${domain}`))
 }
 
 export function isPrivate(address: string): boolean {

@@ -128,10 +128,10 @@ export interface RunningSandbox {
   readonly id: string
   /** The first process inside, as the host sees it. A pid alone may be reused: both must match. */
   readonly init: { readonly pid: number; readonly startTime: string }
-  readonly isolation: EffectiveIsolation
 }
 
 export interface StartedSandbox extends RunningSandbox {
+  readonly isolation: EffectiveIsolation
   /** What it stands on, by a name that says what is in it. */
   readonly image: string
 }

@@ -2,7 +2,7 @@ import { AirlockError, type Failpoint, type FailpointName } from '@airlock/contr
 import { sleep, waitFor } from '@airlock/std'
 import { existsSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { STRICT_DIFFERENCES, type RunningSandbox } from './backend.ts'
+import { type StartedSandbox, STRICT_DIFFERENCES } from './backend.ts'
 import { describeLimits } from './fixtures/conformance-limits.ts'
 import { describeSampling } from './fixtures/conformance-sampling.ts'
 import { describeStrain } from './fixtures/conformance-strain.ts'
@@ -41,9 +41,14 @@ export function describeBackend(name: string, makeHost: () => BackendHost): void
   })
 }
 
+interface Shared {
+  readonly probe: Probe
+  readonly running: Omit<StartedSandbox, 'image'>
+}
+
 /** One sandbox for tests that only look. */
-function shared(context: ConformanceContext): () => { probe: Probe; running: RunningSandbox } {
-  let made: { probe: Probe; running: RunningSandbox } | undefined
+function shared(context: ConformanceContext): () => Shared {
+  let made: Shared | undefined
   beforeAll(async () => {
     const probe = new Probe(context.host.runtimeDir, {}, context.host.tier)
     const running = await probe.start(await context.backend())
@@ -441,6 +446,7 @@ except socket.gaierror:
       .split('\n')
       .map((line) => line.split('=')[0])
     expect(names.filter((name) => name !== 'PWD').toSorted(byText)).toEqual([
+      'GOMAXPROCS',
       'HOME',
       'LANG',
       'LOGNAME',
@@ -449,12 +455,15 @@ except socket.gaierror:
       'NPM_CONFIG_FUND',
       'NPM_CONFIG_PREFIX',
       'NPM_CONFIG_UPDATE_NOTIFIER',
+      'OMP_NUM_THREADS',
       'PATH',
       'PIP_BREAK_SYSTEM_PACKAGES',
       'PIP_DISABLE_PIP_VERSION_CHECK',
       'PIP_NO_INPUT',
       'PIP_RETRIES',
       'PYTHONUSERBASE',
+      'PYTHON_CPU_COUNT',
+      'RAYON_NUM_THREADS',
       'SHELL',
       'TMPDIR',
       'USER',
@@ -584,10 +593,10 @@ function describeLife(context: ConformanceContext): void {
 
   it('finds a living sandbox again after a restart', async () => {
     const probe = context.probe()
-    const running = await probe.start(await context.backend())
+    const { id, init } = await probe.start(await context.backend())
     await probe.hello()
     const next = await context.host.make()
-    expect(await next.adopt(probe.id)).toEqual(running)
+    expect(await next.adopt(probe.id)).toEqual({ id, init })
     expect((await probe.user('echo', 'alive')).stdout).toBe('alive\n')
     await next.stop(probe.id)
     expect(context.host.leftovers(probe.id)).toEqual([])

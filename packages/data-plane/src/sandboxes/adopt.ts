@@ -1,4 +1,5 @@
 import type { AuditSink } from '@airlock/audit'
+import { AirlockError, sandboxId } from '@airlock/contract'
 import type { Clock, Log } from '@airlock/std'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import type { IsolationBackend } from '../isolation/backend.ts'
@@ -25,25 +26,40 @@ export interface AdoptOptions {
 
 /**
  * After a start of ours: what lives is kept, what was started and died is `lost` until somebody ends it, and what
- * nobody was told about is destroyed.
+ * nobody was told about is destroyed. Files of one sandbox that cannot be used end that sandbox and no other.
  */
 export async function adopt(options: AdoptOptions): Promise<void> {
   const { backend, registry, places, doors, audit, log } = options
-  for (const id of await readdir(places.stateRoot).catch(() => [])) {
-    const state = await readState(places.stateDirOf(id))
-    if (state?.isolation) await adoptOne(id, state, options)
-  }
+  for (const id of await readdir(places.stateRoot).catch(() => []))
+    await adoptOne(id, options).catch((error: unknown) => giveUp(id, error, options))
   const kept = new Set(registry.entries.keys())
   for (const id of await backend.reap(kept)) {
     log.warn('removed the remains of a sandbox', { sandbox: id })
-    audit.note({ tenant: 'system', actor: 'system', sandbox: id, point: 'isolation.reap', status: 'done' })
+    const payload = registry.damaged.has(id) ? { cause: 'state_damaged' } : {}
+    audit.note({ tenant: 'system', actor: 'system', sandbox: id, point: 'isolation.reap', status: 'done', payload })
   }
   await doors.removeAllBut(kept)
   for (const id of await readdir(places.runtimeRoot).catch(() => []))
     if (!kept.has(id)) await rm(places.runtimeDirOf(id), { recursive: true, force: true })
 }
 
-async function adoptOne(id: string, state: SandboxState, options: AdoptOptions): Promise<void> {
+async function adoptOne(id: string, options: AdoptOptions): Promise<void> {
+  const state = await readState(options.places.stateDirOf(id))
+  if (state === 'damaged') throw new AirlockError('disk_failed', 'sandbox.json cannot be read.')
+  if (state?.isolation) await adoptStarted(id, state, options)
+}
+
+/** Fails closed: its tenant, limits or commands are not known, so it ends. The control plane hears of it and alerts. */
+function giveUp(id: string, error: unknown, { registry, log }: AdoptOptions): void {
+  log.error('the files of a sandbox cannot be used: it ends', { sandbox: id, error })
+  const entry = registry.entries.get(id)
+  if (entry) {
+    entry.lostFor = 'state_damaged'
+    lose(entry, 'guest_lost')
+  } else if (sandboxId.safeParse(id).success) registry.damaged.add(id)
+}
+
+async function adoptStarted(id: string, state: SandboxState, options: AdoptOptions): Promise<void> {
   const { backend, registry, places, limits, bootId } = options
   const entry = await entryOf(id, state, options)
   registry.adopt(id, entry)

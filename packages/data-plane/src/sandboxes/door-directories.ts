@@ -1,4 +1,4 @@
-import { CONTROL_SOCKET, DOORS, type DoorName } from '@airlock/contract'
+import { DOOR_SOCKETS, DOORS, type DoorName } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { chmod, chown, mkdir, readdir, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ export class DoorDirectories {
   async remove(sandbox: string): Promise<void> {
     try {
       for (const name of DOORS) {
-        await unlink(join(this.#dir, sandbox, name, CONTROL_SOCKET)).catch(isGone)
+        await unlink(join(this.#dir, sandbox, name, DOOR_SOCKETS[name])).catch(isGone)
         await rmdir(join(this.#dir, sandbox, name)).catch(isGone)
       }
       await rmdir(join(this.#dir, sandbox)).catch(isGone)

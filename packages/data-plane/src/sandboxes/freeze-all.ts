@@ -19,13 +19,21 @@ export async function freezeAll(
   const frozen: Frozen[] = []
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const some = ids.slice(at, at + AT_ONCE).map(async (id): Promise<Frozen> => {
+      // The sweep may destroy the sandbox before the second count.
+      const before = await count(backend, id)
       const frozenMs = await freezeOne(backend, id, { began, log })
-      const stats = await backend.stats(id).catch(() => undefined)
-      return { id, frozenMs, processes: stats?.processes ?? null }
+      return { id, frozenMs, processes: (await count(backend, id)) ?? before ?? null }
     })
     frozen.push(...(await Promise.all(some)))
   }
   return frozen
+}
+
+async function count(backend: Pick<IsolationBackend, 'stats'>, id: string): Promise<number | undefined> {
+  return backend.stats(id).then(
+    (stats) => stats?.processes,
+    () => undefined,
+  )
 }
 
 async function freezeOne(

@@ -59,7 +59,7 @@ export class LimitChanges {
   async #save(id: string, entry: Entry, limits: Limits): Promise<void> {
     const dir = this.#options.places.stateDirOf(id)
     const state = await readState(dir)
-    if (!state) throw new AirlockError('guest_lost', 'The state of the sandbox cannot be read.')
+    if (!state || state === 'damaged') throw new AirlockError('guest_lost', 'The state of the sandbox cannot be read.')
     await writeState(dir, { ...state, limits })
     entry.limits = limits
   }

@@ -71,6 +71,7 @@ export class Pauses {
     const dir = places.stateDirOf(id)
     try {
       const state = await readState(dir)
+      if (state === 'damaged') throw new AirlockError('disk_failed', 'sandbox.json cannot be read.')
       if (state) await writeState(dir, { ...state, pausedAt, sleptMs })
     } catch (error) {
       log.error('whether a sandbox is paused was not saved', { sandbox: id, error })

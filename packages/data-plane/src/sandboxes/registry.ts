@@ -7,6 +7,8 @@ import { assertLiving, type Entry, isLiving } from './entry.ts'
 export class Registry {
   /** What changes a sandbox takes its turn here: one after another for one sandbox. */
   readonly turns = new KeyedLock()
+  /** Destroyed at our start because their state could not be read; until the control plane ends them. */
+  readonly damaged = new Set<string>()
   readonly #entries = new Map<string, Entry>()
   readonly #capacity: number
 
@@ -32,6 +34,7 @@ export class Registry {
   }
 
   remove(id: string): void {
+    this.damaged.delete(id)
     this.#entries.delete(id)
   }
 

@@ -38,10 +38,15 @@ export async function writeState(dir: string, state: SandboxState): Promise<void
   await rename(`${path}.new`, path)
 }
 
-/** Undefined when there is none or it is not whole: then nobody was told that the sandbox started. */
-export async function readState(dir: string): Promise<SandboxState | undefined> {
-  const text = await readFile(join(dir, 'sandbox.json'), 'utf8').catch(() => undefined)
-  if (text === undefined) return undefined
-  const parsed = sandboxState.safeParse(JSON.parse(text))
-  return parsed.success ? parsed.data : undefined
+/**
+ * Undefined when there is none: nobody was told that the sandbox started. Written whole or not at all, so a file that does not
+ * parse is `damaged`. Never throws.
+ */
+export async function readState(dir: string): Promise<SandboxState | 'damaged' | undefined> {
+  try {
+    return sandboxState.parse(JSON.parse(await readFile(join(dir, 'sandbox.json'), 'utf8')))
+  } catch (error) {
+    const isAbsent = error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+    return isAbsent ? undefined : 'damaged'
+  }
 }

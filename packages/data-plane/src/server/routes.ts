@@ -19,7 +19,7 @@ import { type Answer, bytesOf, type Call, readJson } from './http.ts'
 export type Handler = (call: Call) => Promise<Answer>
 
 /** What does not change while we live. */
-export type Health = Omit<DataPlaneHealth, 'disk'>
+export type Health = Omit<DataPlaneHealth, 'disk' | 'damaged'>
 
 /** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
@@ -57,7 +57,12 @@ function doorRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
 
 function hostRoutes(sandboxes: Sandboxes, health: Health): readonly [string, Handler][] {
   return [
-    ['GET /health', async () => ({ json: { ...health, disk: await sandboxes.sampling.readDisk() } })],
+    [
+      'GET /health',
+      async () => ({
+        json: { ...health, disk: await sandboxes.sampling.readDisk(), damaged: [...sandboxes.registry.damaged] },
+      }),
+    ],
     [
       'POST /paths/look',
       async (call) => ({ json: await sandboxes.hostPaths.look(await readJson(call, lookAtPathRequest)) }),
@@ -113,7 +118,12 @@ function commandRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
     [
       'GET /outputs/:command',
       async (call) => {
-        const kept = await sandboxes.vault.read(param(call, 'command'), call.signal)
+        const { vault } = sandboxes
+        const id = param(call, 'command')
+        const bytes = call.query.get('bytes')
+        if (bytes !== null && (vault.find(id)?.bytes ?? Number(bytes)) !== Number(bytes))
+          throw new AirlockError('output_not_kept', 'The whole output of the command was kept, and is damaged.')
+        const kept = await vault.read(id, call.signal)
         if (!kept) throw new AirlockError('output_not_kept')
         return kept
       },

@@ -19,6 +19,8 @@ interface RecordParts {
   readonly stdin: SendWindow
   /** Where all of its output is kept when it is too much; a step has none. */
   readonly full: FullOutputs | undefined
+  /** What is stored of it was found on disk, where an earlier process left it. */
+  readonly isFound: boolean
 }
 
 /** What the host knows of one command or step. It believes the guest about exit and output, within the bounds of the caller. */
@@ -42,9 +44,11 @@ export class CommandRecord {
   #owesAck = false
   #failure: AirlockError | undefined
   readonly #full: FullOutputs | undefined
+  readonly #isFound: boolean
 
-  constructor(spooled: SpooledCommand, { stdin, full }: RecordParts) {
+  constructor(spooled: SpooledCommand, { stdin, full, isFound }: RecordParts) {
     this.#meta = spooled.meta
+    this.#isFound = isFound
     this.#stored = spooled.outputBytes
     this.#received = spooled.receivedBytes
     this.#full = full
@@ -93,6 +97,16 @@ export class CommandRecord {
 
   get isRunning(): boolean {
     return this.#meta.command.state === 'running'
+  }
+
+  /** Nobody knows what became of it. */
+  get isLost(): boolean {
+    return this.#meta.command.state === 'lost'
+  }
+
+  /** A step whose turn has not come: its time does not run yet. */
+  get isWaiting(): boolean {
+    return this.session !== undefined && this.#meta.before === undefined
   }
 
   get isComplete(): boolean {
@@ -212,10 +226,15 @@ export class CommandRecord {
     return this.#meta.maxOutputBytes - this.#stored - this.#stagedBytes
   }
 
-  /** Beyond the cap a gap costs no more than the full output: our disk was full, and we died before the guest was told. */
+  /**
+   * Beyond the cap a gap costs no more than the full output: our disk was full, and we died before the guest was told. Below it a
+   * file that we found has lost its end: the output is cut there, and the command goes on.
+   */
   #skipTo(offset: number): void {
-    if (!this.#full || this.#room > 0) throw new FrameError('output with a gap')
-    this.#full.cut(this.id)
+    const isOver = this.#full && this.#room <= 0
+    if (!isOver && !this.#isFound) throw new FrameError('output with a gap')
+    if (!isOver) this.#truncate()
+    this.#full?.cut(this.id)
     this.#received = offset
   }
 

@@ -10,17 +10,17 @@ import {
 import { FrameError, type GuestCommandEnd, type GuestCommandState } from '@airlock/contract/guest'
 import type { Clock, Log } from '@airlock/std'
 import { CommandRecord } from './command-record.ts'
+import { Deadlines } from './deadlines.ts'
 import { causeOf, endedWell, type Strain } from './end-cause.ts'
 import { FULL_OUTPUT_BYTES, FullOutputs } from './full-output.ts'
 import type { ChannelMessage, DataFrame } from './guest-connection.ts'
+import type { Patience } from './patience.ts'
 import { SendWindow } from './send-window.ts'
 import { type GroupUsage, Spool, type SpooledCommand } from './spool.ts'
 import type { VaultShare } from '../vault/vault.ts'
 
-/** How much longer than its own deadline a command may live before somebody outside ends it. */
-const OVERDUE_MS = 5000
-/** A step is first interrupted, then killed, and its interpreter started anew. */
-const STEP_OVERDUE_MS = 30_000
+/** A start that was answered later than this is written down again, for the deadline that the next process reads. */
+const LATE_MS = 1000
 
 /** What the table must know of a command or a step. */
 export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputBytes' | 'stdin' | 'limits'> {
@@ -42,6 +42,7 @@ export interface CommandTableOptions {
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
+  readonly patience: Patience
   /** A command that outlived its deadline: its guest does not keep it, so the sandbox cannot be trusted to. */
   onOverdue(commandId: string): void
   /** What the group of a session has used, read outside; null where it cannot be told. */
@@ -56,6 +57,8 @@ export interface CommandTableOptions {
   acknowledge(channel: number, offset: number): void
   /** The guest need not remember it any longer. */
   forget(channel: number): void
+  /** Has the guest kill it. Resolves with the answer, rejects with `timeout` after `ms`. */
+  kill(channel: number, ms: number): Promise<void>
 }
 
 /** The commands of one sandbox and the steps of its sessions, in memory and in the spool. */
@@ -66,7 +69,7 @@ export class CommandTable {
   readonly #bounds: OutputBounds
   readonly #records = new Map<string, CommandRecord>()
   readonly #byChannel = new Map<number, CommandRecord>()
-  readonly #overdue = new Map<string, NodeJS.Timeout>()
+  readonly #deadlines: Deadlines
   /** Asked for, not yet answered: a guest that does not know them has not lost them. */
   readonly #starting = new Set<CommandRecord>()
   readonly #dirty = new Set<CommandRecord>()
@@ -75,17 +78,30 @@ export class CommandTable {
   /** What has, by session; commands are nobody's. */
   readonly #ended = new Map<string | undefined, Ended>()
   #lastChannel = 0
-  #isHeld = false
 
   constructor(options: CommandTableOptions) {
     this.#options = options
     this.#bounds = options.outputBounds ?? BOUNDS
     this.spool = new Spool(options.spoolDir, options.log)
     this.#full = new FullOutputs(options.spoolDir, options.vault)
+    this.#deadlines = new Deadlines({
+      ...options,
+      kill: async (channel, ms) => options.kill(channel, ms),
+      onLostStart: (record) =>
+        void this.lose(record).catch((error: unknown) =>
+          options.log.error('could not end a command whose start was not answered', { command: record.id, error }),
+        ),
+      onOverdue: (record) => this.#giveUp(record),
+    })
   }
 
   async load(): Promise<void> {
     for (const spooled of byAge(await this.spool.load())) {
+      const { complete, command } = spooled.meta
+      if (complete && spooled.outputBytes < command.outputBytes) {
+        const { id, outputBytes: said } = command
+        this.#options.log.error('a part of the output of a command is lost', { id, said, left: spooled.outputBytes })
+      }
       const receivedBytes = await this.#receivedOf(spooled)
       const record = this.#recordOf({ ...spooled, receivedBytes }, 'unknown')
       this.#lastChannel = Math.max(this.#lastChannel, record.channel)
@@ -138,8 +154,22 @@ export class CommandTable {
     return this.#starting.has(record)
   }
 
-  started(record: CommandRecord): void {
+  /** The guest has started it. Its deadline counts from here; that of a step from its turn, where that comes later. */
+  answered(record: CommandRecord): void {
     this.#starting.delete(record)
+    if (record.isComplete || record.isWaiting) return
+    const lateMs = Math.max(0, Math.ceil(this.#options.clock.now() - record.command.startedAt))
+    record.extend(lateMs)
+    if (lateMs > LATE_MS) this.#save(record)
+    this.#watch(record)
+  }
+
+  /** Nobody can say what became of it, and its guest is not asked any more. */
+  async lose(record: CommandRecord): Promise<void> {
+    this.#starting.delete(record)
+    if (record.isComplete) return
+    record.lost(this.#options.clock.now(), { full: await this.#keepFull(record, 'unknown') })
+    await this.#finish(record)
   }
 
   /** How much the guest is to say of a command: more than its caller wants, for the full output, unless that is nothing. */
@@ -161,7 +191,7 @@ export class CommandTable {
     this.#unended.delete(record)
     this.#records.delete(record.id)
     this.#byChannel.delete(record.channel)
-    this.#clearOverdue(record.id)
+    this.#deadlines.clear(record)
     this.spool.remove(record.id)
     await this.#full.drop(record.id)
     if (record.session !== undefined && !record.isComplete) await this.#nextTurn(record.session)
@@ -172,17 +202,18 @@ export class CommandTable {
     const known = new Set(states.map(({ id, channel }) => `${id} ${channel}`))
     for (const record of this.records) {
       const isLost = !record.isComplete && !this.#starting.has(record) && !known.has(`${record.id} ${record.channel}`)
-      if (!isLost) continue
-      record.lost(this.#options.clock.now(), { full: await this.#keepFull(record, 'unknown') })
-      await this.#finish(record)
+      if (isLost) await this.lose(record)
     }
     for (const record of this.#unended) await record.settle(this.spool)
     return this.records.map(({ channel, received: offset }) => ({ channel, offset }))
   }
 
-  /** Channels on which the guest has a command that we do not know. */
-  unknownAmong(states: readonly GuestCommandState[]): readonly GuestCommandState[] {
-    return states.filter(({ id, channel }) => this.#byChannel.get(channel)?.id !== id)
+  /** What the guest has and nobody here waits for: commands that are not known, and those that run though they were given up. */
+  unfollowedAmong(states: readonly GuestCommandState[]): readonly GuestCommandState[] {
+    return states.filter(({ id, channel, end }) => {
+      const record = this.#byChannel.get(channel)
+      return record?.id !== id || (record.isLost && end === null)
+    })
   }
 
   data(frame: DataFrame): void {
@@ -213,19 +244,19 @@ export class CommandTable {
 
   /** The sandbox is paused: nothing is overdue until `release`. */
   hold(): void {
-    this.#isHeld = true
-    for (const id of this.#overdue.keys()) this.#clearOverdue(id)
+    this.#deadlines.hold()
   }
 
   /** Everything that runs gets the time back. */
   release(pausedMs: number): void {
-    this.#isHeld = false
+    this.#deadlines.release()
     for (const record of this.#unended) {
-      // The time of a step that waits for its turn does not run yet.
-      if (record.session !== undefined && record.before === undefined) continue
-      record.extend(Math.ceil(pausedMs))
-      this.#watchOverdue(record)
-      this.#save(record)
+      if (record.isWaiting) continue
+      if (!this.#starting.has(record)) {
+        record.extend(Math.ceil(pausedMs))
+        this.#save(record)
+      }
+      this.#watch(record)
     }
   }
 
@@ -236,13 +267,15 @@ export class CommandTable {
   abandon(error: AirlockError): void {
     for (const record of this.records) {
       record.abandon(error)
-      this.#clearOverdue(record.id)
+      this.#deadlines.clear(record)
     }
     this.spool.close()
   }
 
-  async #exited(record: CommandRecord, { end }: Extract<ChannelMessage, { type: 'exited' }>): Promise<void> {
+  async #exited(record: CommandRecord, message: Extract<ChannelMessage, { type: 'exited' }>): Promise<void> {
     if (!record.isRunning) return
+    const isTimeout = message.end.signal !== null && this.#deadlines.hasKilled(record)
+    const end = isTimeout ? { ...message.end, timedOut: true } : message.end
     const endedAt = this.#options.clock.now()
     const usage = await this.#usedBy(record)
     const cause = endedWell(end) ? 'exit' : await this.#causeOf(record, end)
@@ -265,7 +298,7 @@ export class CommandTable {
   }
 
   async #finish(record: CommandRecord): Promise<void> {
-    this.#clearOverdue(record.id)
+    this.#deadlines.clear(record)
     this.#save(record)
     const { records } = this.#retire(record)
     if (record.session !== undefined) await this.#nextTurn(record.session)
@@ -304,9 +337,9 @@ export class CommandTable {
   /** A session runs one step at a time, in the order in which they came: the first that has not ended has the turn. */
   async #nextTurn(session: string): Promise<void> {
     const [next] = this.#unendedOf(session)
-    if (!next || next.before !== undefined) return
+    if (!next?.isWaiting) return
     next.begin(this.#options.clock.now(), await this.#options.usageOf(session), this.#options.strainOf(session))
-    this.#watchOverdue(next)
+    this.#watch(next)
   }
 
   #unendedOf(session: string | undefined): readonly CommandRecord[] {
@@ -395,7 +428,7 @@ export class CommandTable {
   #recordOf(spooled: SpooledCommand, start: 'fresh' | 'unknown'): CommandRecord {
     const { channel, session } = spooled.meta
     const full = session === undefined ? this.#full : undefined
-    return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full })
+    return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full, isFound: start === 'unknown' })
   }
 
   /** A full output that is not even what the spool has was not acknowledged, and begins anew. */
@@ -427,17 +460,11 @@ export class CommandTable {
     this.#byChannel.set(record.channel, record)
     if (record.isComplete) return void this.#retire(record)
     this.#unended.add(record)
-    // The time of a step that waits for its turn does not run yet.
-    const isWaiting = record.session !== undefined && record.before === undefined
-    if (!isWaiting) this.#watchOverdue(record)
+    if (!record.isWaiting) this.#watch(record)
   }
 
-  #watchOverdue(record: CommandRecord): void {
-    if (this.#isHeld) return
-    const graceMs = record.session === undefined ? OVERDUE_MS : STEP_OVERDUE_MS
-    // One that ended while we were away is told of when the guest is back: it gets the grace from now on.
-    const waitMs = Math.max(0, record.deadlineMs - this.#options.clock.now()) + graceMs
-    this.#overdue.set(record.id, setTimeout(() => this.#giveUp(record), waitMs).unref())
+  #watch(record: CommandRecord): void {
+    this.#deadlines.watch(record, this.#starting.has(record) ? 'start' : 'end')
   }
 
   /** Its sandbox ends now; whoever waits for it hears why. */
@@ -446,11 +473,6 @@ export class CommandTable {
     this.#save(record)
     this.#retire(record)
     this.#options.onOverdue(record.id)
-  }
-
-  #clearOverdue(id: string): void {
-    clearTimeout(this.#overdue.get(id))
-    this.#overdue.delete(id)
   }
 }
 

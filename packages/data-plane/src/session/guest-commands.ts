@@ -1,4 +1,5 @@
 import { AirlockError, type Failpoint, type NodeCommand, type NodeCommandSpec } from '@airlock/contract'
+import type { GuestCommandSpec } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import type { CommandRecord } from './command-record.ts'
 import type { CommandTable } from './command-table.ts'
@@ -54,13 +55,13 @@ export class GuestCommands {
   }
 
   async signal(id: string, name: string): Promise<void> {
-    const { channel } = this.#running(id)
+    const { channel } = await this.#started(id)
     await this.#options.wire.ask({ op: 'signal', channel, signal: name })
   }
 
   /** Resolves when the command's stdin has taken all of it. Calls for one command take turns. */
   async writeStdin(id: string, bytes: AsyncIterable<Buffer>, end: boolean): Promise<void> {
-    const record = this.#running(id)
+    const record = await this.#started(id)
     if (record.stdinSource !== 'open' || record.isStdinEnded) throw new AirlockError('stdin_closed')
     await record.stdinLock.run(id, async () => {
       const { turn } = await record.stdin.begin()
@@ -89,13 +90,15 @@ export class GuestCommands {
   async #start(spec: NodeCommandSpec): Promise<NodeCommand> {
     const { table, starts, failpoint } = this.#options
     const record = await table.begin(spec)
-    const stdin = spec.stdin === 'none' ? 'none' : 'open'
+    const stdin: GuestCommandSpec['stdin'] = spec.stdin === 'none' ? 'none' : 'open'
     const maxOutputBytes = table.guestCap(spec.maxOutputBytes)
-    await starts.ask(record, { op: 'run', command: { ...spec, stdin, maxOutputBytes, channel: record.channel } })
-    // A command that was asked for twice starts at the beginning all the same.
-    record.stdin.acknowledge(0)
-    await failpoint('command.accepted')
-    void this.#feed(record)
+    const command = { ...spec, stdin, maxOutputBytes, channel: record.channel }
+    await starts.ask(record, { op: 'run', command }, async () => {
+      // A command that was asked for twice starts at the beginning all the same.
+      record.stdin.acknowledge(0)
+      await failpoint('command.accepted')
+      void this.#feed(record)
+    })
     return record.command
   }
 
@@ -122,8 +125,11 @@ export class GuestCommands {
     this.#options.wire.attached?.send({ type: 'eof', channel: record.channel })
   }
 
-  #running(id: string): CommandRecord {
-    const record = this.#options.table.get(id)
+  /** One that runs, in a guest that knows it. */
+  async #started(id: string): Promise<CommandRecord> {
+    const { table, starts } = this.#options
+    await starts.answered(table.get(id))
+    const record = table.get(id)
     if (!record.isRunning) throw new AirlockError('command_ended')
     return record
   }

@@ -8,6 +8,7 @@ import { encodeData, encodeMessage, FrameDecoder, MAX_FRAME_BYTES } from '@airlo
 import { createLog, newId, systemClock, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GuestLink } from './guest-link.ts'
+import { answerNext, nextRequest } from './testing/heard-requests.ts'
 import { openVault } from './testing/open-vault.ts'
 import { collect } from './testing/real-guest.ts'
 import { UnixListener } from './unix-listener.ts'
@@ -195,25 +196,3 @@ describe('a link to a hostile guest', () => {
     ])
   })
 })
-
-/** Answers the next request with `result`. */
-function answerNext(socket: Socket, result: unknown): void {
-  void nextRequest(socket).then((id) => socket.write(encodeMessage({ type: 'result', id, result })))
-}
-
-async function nextRequest(socket: Socket): Promise<number> {
-  const decoder = new FrameDecoder()
-  return await new Promise((resolve) => {
-    const onData = (chunk: Buffer) => {
-      const found = decoder.push(chunk).find((frame) => frame.kind === 'message' && isRequest(frame.json))
-      if (found?.kind !== 'message' || !isRequest(found.json)) return
-      socket.off('data', onData)
-      resolve(found.json.id)
-    }
-    socket.on('data', onData)
-  })
-}
-
-function isRequest(json: unknown): json is { readonly id: number } {
-  return typeof json === 'object' && json !== null && 'type' in json && json.type === 'request' && 'id' in json
-}

@@ -37,6 +37,8 @@ interface Pending {
 }
 
 const PENDING_LIMIT = 256
+/** How the kernel says that whoever was at the other end is gone. */
+const GONE: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE'])
 
 /**
  * One connection of a guest. Nothing that it says is believed before it fits the schemas; the first frame that does not
@@ -69,7 +71,7 @@ export class GuestConnection {
       return undefined
     } catch (error) {
       // One that died before it had read everything just went, too.
-      return error instanceof Error && 'code' in error && error.code === 'ECONNRESET' ? undefined : error
+      return error instanceof Error && 'code' in error && GONE.has(error.code) ? undefined : error
     } finally {
       this.destroy()
       const lost = new AirlockError('guest_lost', 'the connection to the sandbox was lost')

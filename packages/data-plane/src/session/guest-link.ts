@@ -10,6 +10,7 @@ import { GuestFiles } from './guest-files.ts'
 import type { GuestListener } from './guest-listener.ts'
 import { GuestSessions } from './guest-sessions.ts'
 import { GuestWire } from './guest-wire.ts'
+import { PATIENCE, type Patience } from './patience.ts'
 import type { GroupUsage } from './spool.ts'
 import { Starts } from './starts.ts'
 import type { VaultShare } from '../vault/vault.ts'
@@ -23,6 +24,8 @@ export interface GuestLinkOptions {
   /** Where outputs are kept whole that were too much. */
   readonly vault: VaultShare
   readonly outputBounds?: OutputBounds
+  /** `PATIENCE`, unless a test says otherwise. */
+  readonly patience?: Patience
   readonly clock: Clock
   readonly log: Log
   readonly failpoint: Failpoint
@@ -57,7 +60,8 @@ export class GuestLink {
     )
     this.#table = this.#newTable()
     this.#wire = this.#newWire()
-    const parts = { ...options, table: this.#table, wire: this.#wire, starts: new Starts(this.#wire, this.#table) }
+    const common = { ...options, patience: options.patience ?? PATIENCE, table: this.#table, wire: this.#wire }
+    const parts = { ...common, starts: new Starts(common) }
     this.commands = new GuestCommands(parts)
     this.sessions = new GuestSessions(parts)
     this.files = new GuestFiles(this.#wire, () => this.#table.nextChannel())
@@ -109,6 +113,7 @@ export class GuestLink {
     const options = this.#options
     return new CommandTable({
       ...options,
+      patience: options.patience ?? PATIENCE,
       onOverdue: (id) => options.onOverdue(id),
       usageOf: (session) => options.usageOf(session),
       strainOf: (session) => options.strainOf(session),
@@ -116,6 +121,7 @@ export class GuestLink {
       put: (data) => this.#wire.attached?.sendData(data),
       acknowledge: (channel, offset) => this.#wire.attached?.send({ type: 'ack', channel, offset }),
       forget: (channel) => this.#forgetting.add(channel),
+      kill: async (channel, ms) => void (await this.#wire.ask({ op: 'signal', channel, signal: 'SIGKILL' }, ms)),
     })
   }
 
@@ -137,8 +143,8 @@ export class GuestLink {
   #attached(connection: GuestConnection, states: readonly GuestCommandState[]): void {
     const { log, sandbox } = this.#options
     if (this.#sleptMs > 0) this.saySlept(this.#sleptMs)
-    for (const { channel, end } of this.#table.unknownAmong(states)) {
-      log.warn('a guest runs a command that nobody asked for', { sandbox, channel })
+    for (const { channel, end } of this.#table.unfollowedAmong(states)) {
+      log.warn('ending a command of a guest that nobody follows', { sandbox, channel })
       if (end) this.#forgetting.add(channel)
       else void this.#wire.ask({ op: 'signal', channel, signal: 'SIGKILL' }).catch(isOver)
     }

@@ -66,8 +66,8 @@ export class GuestSessions {
     const { id, timeoutMs } = spec
     const maxOutputBytes = spec.maxOutputBytes + RICH_BYTES
     const record = await table.begin({ id, timeoutMs, maxOutputBytes, stdin: 'none', session })
-    await starts.ask(record, { op: 'step', step: { ...spec, session, channel: record.channel } })
-    await failpoint('step.accepted')
+    const step = { ...spec, session, channel: record.channel }
+    await starts.ask(record, { op: 'step', step }, async () => failpoint('step.accepted'))
     return record.command
   }
 

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { AirlockError, isAirlockError } from '@airlock/contract'
 import type { GuestCommandState, GuestRequest, GuestResults } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
@@ -61,7 +62,7 @@ export class GuestWire {
   }
 
   /** Asks, and where asking twice is harmless asks again over a new connection when the old one was lost. */
-  async ask<K extends Op>(request: Extract<GuestRequest, { op: K }>): Promise<GuestResults[K]> {
+  async ask<K extends Op>(request: Extract<GuestRequest, { op: K }>, ms = ANSWER_MS): Promise<GuestResults[K]> {
     const ask = async (limit: AbortSignal | undefined) => {
       for (;;) {
         const connection = this.#attached ?? (await this.connectionSoon(limit))
@@ -69,10 +70,12 @@ export class GuestWire {
           return await connection.request(request, limit)
         } catch (error) {
           if (!isAirlockError(error) || error.code !== 'guest_lost' || !REPEATABLE.has(request.op)) throw error
+          // The end of a connection is noticed in a later turn of the event loop.
+          await setImmediate()
         }
       }
     }
-    return await withinDeadline(ask, { ms: ANSWER_MS })
+    return await withinDeadline(ask, { ms })
   }
 
   /** Lets go of the guest, which lives on. Whoever waits for it is told the first `reason`. */

@@ -25,11 +25,14 @@ export class Journal {
     return this.#size > this.#longAt
   }
 
-  /** The whole lines that an earlier process left. What was being written when it died is cut off. */
-  async read(): Promise<readonly string[]> {
+  /** The whole lines that an earlier process left. What was being written when it died is cut off; `onCut` hears how much. */
+  async read(onCut: (bytes: number) => void): Promise<readonly string[]> {
     const bytes = await readFile(this.#path).catch(ifMissing)
     this.#size = bytes.lastIndexOf('\n') + 1
-    if (this.#size < bytes.length) ftruncateSync(this.#open(), this.#size)
+    if (this.#size < bytes.length) {
+      onCut(bytes.length - this.#size)
+      ftruncateSync(this.#open(), this.#size)
+    }
     return bytes.toString('utf8', 0, this.#size).split('\n').filter(Boolean)
   }
 

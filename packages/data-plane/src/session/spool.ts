@@ -96,7 +96,9 @@ export class Spool {
   /** What an earlier process left. A torn entry at the end of an output is cut off: the guest has it still. */
   async load(): Promise<readonly Omit<SpooledCommand, 'receivedBytes'>[]> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    for (const line of await this.#journal.read()) this.#replay(line)
+    const onCut = (bytes: number) =>
+      this.#log.warn('the end of the journal of commands was cut off', { directory: this.#directory, bytes })
+    for (const line of await this.#journal.read(onCut)) this.#replay(line)
     for (const name of await readdir(this.#directory)) await this.#meet(name)
     const found: Omit<SpooledCommand, 'receivedBytes'>[] = []
     for (const [id, { meta }] of this.#kept) found.push({ meta, ...(await this.#measure(id)) })

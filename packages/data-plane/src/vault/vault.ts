@@ -156,8 +156,12 @@ export class Vault {
         log.warn('what is in the vault and not of it is left alone', { path })
         continue
       }
-      const { size, mtimeMs } = await stat(join(dir, path))
-      found.push({ id, tenant, bytes: size, at: mtimeMs })
+      try {
+        const { size, mtimeMs } = await stat(join(dir, path))
+        found.push({ id, tenant, bytes: size, at: mtimeMs })
+      } catch (error) {
+        log.error('what was kept cannot be found any more', { id, error })
+      }
     }
     for (const kept of found.toSorted((a, b) => a.at - b.at)) this.#kept.set(kept.id, kept)
   }

@@ -24,8 +24,12 @@ function throwOnMissing(
   const { program, cwd } = command
   if (program.includes('/')) {
     const found = look(resolve(cwd, program))
-    if (!found) throw new GuestFailure('executable_not_found', `there is no program ${program}`)
-    if (!isExecutable(user, found)) throw new GuestFailure('permission_denied', `${program} cannot be executed`)
+    if (!found) throw new GuestFailure('executable_not_found', `There is no program ${program} in the sandbox.`)
+    if (!isExecutable(user, found))
+      throw new GuestFailure(
+        'permission_denied',
+        `${program} cannot be executed: chmod +x it, or name its interpreter.`,
+      )
     return
   }
   const directories = (command.path ?? DEFAULT_PATH).split(':')
@@ -33,7 +37,7 @@ function throwOnMissing(
     const found = look(resolve(cwd, directory, program))
     if (found && isExecutable(user, found)) return
   }
-  throw new GuestFailure('executable_not_found', `there is no program ${program} in PATH`)
+  throw new GuestFailure('executable_not_found', `There is no program ${program} in the PATH of the sandbox.`)
 }
 
 function look(path: string): Stats | undefined {

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import type { AgentBoot, GuestBoot, GuestProcessLimits, GuestPrograms } from '@airlock/contract/guest'
 import { GuestFailure } from '../failure.ts'
 import { CommandGroups, type LaunchGroups } from './groups.ts'
@@ -25,19 +26,28 @@ const GIVE_UP = ['--clear-groups', '--inh-caps=-all', '--bounding-set=-all', '--
  */
 export class Launcher {
   readonly groups: LaunchGroups
-  readonly env: GuestBoot['env']
   readonly programs: GuestPrograms
   readonly #join: readonly string[]
   readonly #drop: readonly string[]
+  readonly #env: GuestBoot['env']
+  readonly #threads: readonly string[]
 
   constructor(boot: GuestBoot | AgentBoot) {
     const endsStrays = !('socket' in boot)
     this.groups = boot.groups ? new CommandGroups(boot.groups) : new ProcessSessions(boot.user.uid, { endsStrays })
-    this.env = boot.env
+    this.#env = boot.env
+    this.#threads = boot.threads ?? []
     this.programs = programsOf(boot)
     this.#join = boot.groups?.join ?? []
     const { uid, gid } = boot.user
     this.#drop = [...this.programs.setpriv, '--reuid', String(uid), '--regid', String(gid), ...GIVE_UP]
+  }
+
+  /** The environment of whatever starts now: limits may have changed since the sandbox was made. */
+  get env(): GuestBoot['env'] {
+    if (this.#threads.length === 0) return this.#env
+    const processors = readFileSync('/proc/stat', 'utf8').match(/^cpu\d/gmu)?.length ?? 1
+    return { ...this.#env, ...Object.fromEntries(this.#threads.map((name) => [name, String(processors)])) }
   }
 
   launch(launch: Launch): ChildProcess {

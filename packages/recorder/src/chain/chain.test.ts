@@ -12,7 +12,7 @@ import { Chain, type ChainOptions, type Entry } from './chain.ts'
 import { exportChain } from '../reading/export.ts'
 import type { RecorderKeys } from '../keys.ts'
 import { queryChain, toAsked } from '../reading/query.ts'
-import { recoverChain } from './recover.ts'
+import { cutDoubtful, recoverChain } from './recover.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const publicPem = publicKey.export({ format: 'pem', type: 'spki' }).toString()
@@ -310,6 +310,46 @@ describe('recovery', () => {
     },
   )
 
+  it('cuts its end once when two ask for it at the same time, and keeps what was cut', async () => {
+    await filled(3)
+    const garbage = `${'\0'.repeat(5000)}\n`
+    appendFileSync(segmentPath(), garbage)
+    const chain = await reopen({})
+    await Promise.all([chain.trustEnd(), chain.trustEnd().then(async () => chain.append(entry(4)))])
+    await chain.trustEnd()
+    const points = (await recordsOf(chain)).map(({ point }) => point)
+    expect(points.filter((point) => point === 'recorder.recover')).toHaveLength(1)
+    expect(await verify(chain)).toMatchObject({ ok: true, records: 5 })
+    expect(asides()).toEqual([garbage])
+  })
+
+  it('overwrites nothing that was kept aside before', async () => {
+    await filled(3)
+    const segment = { path: segmentPath(), firstSeq: 1 }
+    const { length: from } = readFileSync(segmentPath())
+    for (const garbage of ['one\n', 'other\n', 'other\n']) {
+      appendFileSync(segmentPath(), garbage)
+      expect(await cutDoubtful(dir, { segment, from })).toEqual({ bytes: garbage.length })
+      expect(await cutDoubtful(dir, { segment, from })).toEqual({ bytes: 0 })
+    }
+    const next = { path: join(dir, '000000000004.ndjson'), firstSeq: 4 }
+    for (const garbage of ['a\n', 'b\n']) {
+      writeFileSync(next.path, garbage)
+      await cutDoubtful(dir, { segment: next, from: 0 })
+    }
+    expect(asides()).toEqual(['one\n', 'other\n', 'a\n', 'b\n'])
+  })
+
+  it('goes on when a sealed segment is zeros', async () => {
+    const chain = makeChain({ segmentBytes: 2000 })
+    for (let n = 1; n <= 12; n++) await chain.append(entry(n))
+    await chain.close()
+    writeFileSync(segmentPath(), Buffer.alloc(1_200_000))
+    const again = await reopen({})
+    expect(again.broken).toBeUndefined()
+    await again.append(entry(13))
+  })
+
   it('takes a new segment of zeros for what it is, and goes on in the one before', async () => {
     await filled(3)
     writeFileSync(join(dir, '000000000004.ndjson'), `${'\0'.repeat(100)}\n`)
@@ -427,6 +467,12 @@ async function filled(count: number): Promise<Chain> {
 function entry(n: number, fields: object = {}): Entry {
   const record = { tenant: 'default', actor: 'system', point: 'command.run', status: 'done', payload: { n }, ...fields }
   return { rid: newId('rec'), process: 'control-plane', record: newRecord.parse(record) }
+}
+
+/** What was cut off, by the names of the files. */
+function asides(): string[] {
+  const names = readdirSync(dir).filter((name) => name.includes('.torn'))
+  return names.toSorted().map((name) => readFileSync(join(dir, name), 'utf8'))
 }
 
 function segmentPath(): string {

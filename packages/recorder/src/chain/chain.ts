@@ -118,6 +118,8 @@ export class Chain {
   #running: Promise<void> | undefined
   /** There is more to do, since the round that runs began. */
   #isAsked = false
+  /** Cuts off the doubtful end. */
+  #cutting: Promise<void> | undefined
   /** Of the segment that is written to. */
   #tally: Tally
   readonly growth: Growth
@@ -173,13 +175,19 @@ export class Chain {
     this.#broken ??= reason
   }
 
-  /** What follows the last good record was acknowledged to nobody: it is cut off, and the chain goes on. */
+  /** What follows the last good record was acknowledged to nobody: it is cut off once, and the chain goes on. */
   async trustEnd(): Promise<void> {
+    this.#cutting ??= this.#cutEnd().finally(() => (this.#cutting = undefined))
+    await this.#cutting
+  }
+
+  async #cutEnd(): Promise<void> {
     const doubtful = this.#doubtful
     if (!doubtful || this.#broken !== undefined) return
     const { dir, tenant } = this.#options
     const { bytes } = await cutDoubtful(dir, doubtful)
     this.#doubtful = undefined
+    this.#options.log.warn('bytes that are no evidence were cut off the end of a chain', { tenant, bytes })
     const payload = { tornBytes: bytes, saved: true, after: this.#durable.position.seq }
     this.owe({ tenant, actor: 'system', point: 'recorder.recover', status: 'done', payload })
   }

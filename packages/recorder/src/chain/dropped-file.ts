@@ -103,13 +103,13 @@ async function readSlots(place: ChainPlace): Promise<readonly (Dropped | undefin
 }
 
 async function readSlot(handle: FileHandle, place: ChainPlace, index: number): Promise<Dropped | undefined> {
-  const text = (await readExactly(handle, index * SLOT_BYTES, SLOT_BYTES)).toString('utf8')
   try {
+    const text = (await readExactly(handle, index * SLOT_BYTES, SLOT_BYTES)).toString('utf8')
     const dropped = slot.parse(JSON.parse(text))
     const isOurs = dropped.head.tenant === place.tenant && isSignedBy(dropped.head, place.keys.public)
     return isOurs ? dropped : undefined
   } catch {
-    // Empty, torn or changed: no statement.
+    // Empty, torn, changed or unreadable: no statement.
     return undefined
   }
 }

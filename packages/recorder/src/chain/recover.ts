@@ -1,6 +1,7 @@
-import { open, rename, unlink, writeFile } from 'node:fs/promises'
+import { open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GENESIS } from '@airlock/audit'
+import { keepAside, moveAside } from './aside.ts'
 import { endOfLines, listSegments, readBackward, readExactly, type Segment, syncDir } from './segments.ts'
 import { tallySegment } from './segment-index.ts'
 import { type ChainPlace, type ChainTail, type Doubtful, findGood, verifyTail } from './tail.ts'
@@ -51,9 +52,10 @@ export async function cutDoubtful(dir: string, { segment, from }: Doubtful): Pro
   const file = await open(segment.path, 'r+')
   try {
     const { size } = await file.stat()
-    if (from === 0) await rename(segment.path, aside)
+    if (size <= from) return { bytes: 0 }
+    if (from === 0) await moveAside(segment.path, aside)
     else {
-      await writeFile(aside, await readExactly(file, from, size - from), { mode: 0o600, flush: true })
+      await keepAside(aside, await readExactly(file, from, size - from))
       await file.truncate(from)
       await file.datasync()
     }
@@ -94,7 +96,7 @@ async function cutAfterLastLine(segment: Segment): Promise<{ size: number; torn:
     if (end === size) return { size, torn: undefined }
     // The copy is for people; on a full disk the torn bytes are given up, and the record of it says so.
     const saved = await readExactly(file, end, size - end)
-      .then(async (bytes) => writeFile(`${segment.path}.${end}.torn`, bytes))
+      .then(async (bytes) => keepAside(`${segment.path}.${end}.torn`, bytes))
       .then(
         () => true,
         () => false,
@@ -107,16 +109,23 @@ async function cutAfterLastLine(segment: Segment): Promise<{ size: number; torn:
   }
 }
 
+/** As far back as segments can be read: a damaged one that is sealed does not keep the chain from going on. */
 async function readRids(dir: string, end: ChainTail['end']): Promise<string[]> {
   const rids: string[] = []
   if (!end) return rids
-  for (const segment of (await listSegments(dir)).toReversed()) {
-    const size = segment.path === end.segment.path ? end.size : undefined
-    for await (const line of readBackward(segment.path, size ?? (await sizeOf(segment)))) {
+  const take = async (segment: Segment, size: number): Promise<void> => {
+    for await (const line of readBackward(segment.path, size)) {
       const rid = ridOf(line)
       if (rid !== undefined) rids.push(rid)
-      if (rids.length >= KNOWN_RIDS) return rids.toReversed()
+      if (rids.length >= KNOWN_RIDS) return
     }
+  }
+  const before = (await listSegments(dir)).filter(({ firstSeq }) => firstSeq < end.segment.firstSeq)
+  await take(end.segment, end.size)
+  try {
+    for (const segment of before.toReversed()) if (rids.length < KNOWN_RIDS) await take(segment, await sizeOf(segment))
+  } catch {
+    // The background finds it, and tells: a sender that sends an older record again writes it twice.
   }
   return rids.toReversed()
 }

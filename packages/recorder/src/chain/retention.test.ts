@@ -132,6 +132,30 @@ describe('retention', () => {
     expect(segmentsIn(home).length).toBeLessThan(4)
   })
 
+  it.each([
+    ['does not verify', (path: string) => change(path, '"n":', '"m":')],
+    ['is empty', (path: string) => writeFileSync(path, '')],
+    ['is zeros', (path: string) => writeFileSync(path, Buffer.alloc(1_200_000))],
+  ])('holds the bound on size for all when an old segment of one chain %s', async (_how, damage) => {
+    await using damaged = new ChainDir()
+    await using flooded = new ChainDir()
+    const { chain } = await grow(damaged, { days: 3 })
+    await chain.close()
+    flooded.clock.at = damaged.clock.at
+    const flood = await grow(flooded, { days: 1 })
+    damage(join(damaged.dir, segmentsIn(damaged)[0] ?? ''))
+    const old = damaged.clock.at - 3 * DAY
+    utimesSync(join(damaged.dir, segmentsIn(damaged)[0] ?? ''), old / 1000, old / 1000)
+    damaged.clock.at = flooded.clock.at
+    const place = await damaged.open()
+    await verifyPast(damaged, place)
+    const { clock, log } = flooded
+    const retention = new Retention({ rules: { days: 999, maxBytes: 5000, minAgeHours: 48 }, clock, log })
+    await retention.enforce([place, flood])
+    expect([retention.isOver, retention.isFull]).toEqual([true, true])
+    expect(retention.bytes).toBeGreaterThan(5000)
+  })
+
   it('is finished at the next start when it died after its statement, and its record is not missed', async () => {
     await using home = new ChainDir()
     const place = await grow(home, { days: 8 })
@@ -260,6 +284,37 @@ describe('what is sealed', () => {
     await enforce(home, again, { days: 1 })
     expect(again.archive.dropped?.seq).toBeLessThan(broken?.at ?? 0)
     expect(segmentsIn(home)).toContain(damaged)
+  })
+
+  it('stays broken until the very record is found good', async () => {
+    await using home = new ChainDir()
+    const place = await grow(home, { days: 8 })
+    const path = join(home.dir, segmentsIn(home)[3] ?? '')
+    const before = readFileSync(path, 'utf8')
+    change(path, '"n":', '"m":')
+    const verifier = new PastVerifier({ ...place, clock: home.clock })
+    const readAll = async () => {
+      const states = new Set<string>()
+      for (let isDone = false; !isDone;) {
+        ;({ isDone } = await verifier.advance(NEVER))
+        states.add(place.archive.verification.state)
+      }
+      return [...states]
+    }
+    expect(await readAll()).toEqual(['good', 'broken'])
+    home.clock.at += 2 * DAY
+    expect(await readAll()).toEqual(['broken'])
+    writeFileSync(path, before)
+    home.clock.at += 2 * DAY
+    expect(await readAll()).toEqual(['broken', 'good'])
+  })
+
+  it('is also broken when it cannot be read, and that is told', async () => {
+    await using home = new ChainDir()
+    const place = await grow(home, { days: 4 })
+    writeFileSync(join(home.dir, segmentsIn(home)[1] ?? ''), Buffer.alloc(1_200_000))
+    expect(await verifyPast(home, place)).toMatchObject({ reason: expect.stringContaining('cannot be read') })
+    expect(place.archive.verification.state).toBe('broken')
   })
 
   it('is also broken when something was added to it', async () => {

@@ -53,7 +53,7 @@ export class Retention {
     return this.#isOver
   }
 
-  /** The bound is reached, and what is kept is too young to be dropped. */
+  /** The bound is reached, and what is kept is too young to be dropped, or is never dropped because it does not verify. */
   get isFull(): boolean {
     return this.#isFull
   }
@@ -66,10 +66,15 @@ export class Retention {
   async enforce(chains: Iterable<Kept>): Promise<void> {
     const loads: Load[] = []
     for (const kept of chains) {
-      await this.#recordDrop(kept)
-      const load = await loadOf(kept)
-      await this.#dropOld(load)
-      loads.push(load)
+      try {
+        await this.#recordDrop(kept)
+        const load = await loadOf(kept)
+        loads.push(load)
+        await this.#dropOld(load)
+      } catch (error) {
+        // One chain that fails holds up none of the others.
+        this.#log.warn('old evidence of a tenant could not be dropped', { tenant: kept.archive.place.tenant, error })
+      }
     }
     await this.#dropLargest(loads)
   }
@@ -100,8 +105,8 @@ export class Retention {
     }
     this.#bytes = total()
     this.#isOver = this.#bytes > this.rules.maxBytes
-    // What is old enough and only waits to be verified makes room soon.
-    this.#isFull = this.#isOver && plans.every((plan) => isYoung(plan))
+    // What is old enough and only waits to be verified makes room soon. What does not verify never does.
+    this.#isFull = this.#isOver && plans.every((plan) => isYoung(plan) || isStuck(plan.load, plan.count))
     for (const { load, count } of plans) if (count > 0) await this.#drop(load, { count, why: 'size' })
   }
 
@@ -147,6 +152,12 @@ export class Retention {
 
 function isDroppable({ archive }: Load, of: Sealed | undefined): boolean {
   return of !== undefined && of.lastTs !== undefined && of.lastSeq <= archive.verification.verifiedTo
+}
+
+/** The oldest segment that is left after so many were dropped does not verify. */
+function isStuck({ archive, sealed }: Load, dropped: number): boolean {
+  const { state, verifiedTo } = archive.verification
+  return state === 'broken' && (sealed[dropped]?.lastSeq ?? 0) > verifiedTo
 }
 
 /**

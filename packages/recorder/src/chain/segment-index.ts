@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import type { Log } from '@airlock/std'
 import { z } from 'zod'
-import { readForward, type Segment } from './segments.ts'
+import { isCode, readForward, type Segment } from './segments.ts'
 import { parseStored } from './stored-line.ts'
 import { storedTally, Tally } from '../reading/tally.ts'
 
@@ -64,13 +64,19 @@ export class SegmentIndexes {
     return this.#keep(segment, { identity, writtenAt, bytes: size, tally })
   }
 
-  /** The same, for who asks of many. */
+  /** The same, for who asks of many. Of a segment that cannot be read it is its size: it counts, and is never dropped. */
   async outline(segment: Segment): Promise<Outline> {
-    const { identity, writtenAt } = await identify(segment)
+    const { identity, writtenAt, size } = await identify(segment)
     const known = this.#outlines.get(segment.path)
     if (known?.identity === identity) return known
-    const { bytes, tally } = await this.of(segment)
-    return { bytes, lastTs: tally.range?.lastTs, writtenAt }
+    try {
+      const { bytes, tally } = await this.of(segment)
+      return { bytes, lastTs: tally.range?.lastTs, writtenAt }
+    } catch (error) {
+      if (isCode(error, 'ENOENT')) throw error
+      this.#log.warn('a segment of evidence cannot be read', { path: segment.path, error })
+      return { bytes: size, lastTs: undefined, writtenAt }
+    }
   }
 
   /** Keeps what was counted while the segment was written, so that it need not be read again. */

@@ -70,7 +70,7 @@ export class Upkeep {
   async #work(): Promise<void> {
     while (this.#isDue && !this.#stop.signal.aborted) {
       this.#isDue = false
-      await this.#try('an index could not be made', async () => this.#index())
+      await this.#index()
       for (const kept of this.#chains()) {
         if (this.#stop.signal.aborted) return
         await this.#try('evidence could not be looked after', async () => this.#lookAfter(kept))
@@ -91,7 +91,8 @@ export class Upkeep {
   }
 
   async #index(): Promise<void> {
-    for (const { archive, segment, tally } of this.#sealed.splice(0)) await archive.seal(segment, tally)
+    for (const { archive, segment, tally } of this.#sealed.splice(0))
+      await this.#try('an index could not be made', async () => archive.seal(segment, tally))
   }
 
   async #lookAfter(kept: Kept): Promise<void> {

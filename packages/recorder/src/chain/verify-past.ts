@@ -2,7 +2,7 @@ import { ChainVerifier } from '@airlock/audit'
 import { type Clock, sleep } from '@airlock/std'
 import type { Archive } from './archive.ts'
 import type { Chain } from './chain.ts'
-import { readForward, type Segment } from './segments.ts'
+import { isCode, readForward, type Segment } from './segments.ts'
 import { exportLine } from './stored-line.ts'
 
 /** It works this long at a time, then rests so many times as long: what is written comes first. */
@@ -30,6 +30,8 @@ export class PastVerifier {
   readonly #isUrgent: () => boolean
   #verifier: ChainVerifier | undefined
   #startedAt = 0
+  /** This round found what is broken, and reads nothing behind it. */
+  #isOver = false
 
   constructor(of: {
     readonly archive: Archive
@@ -55,9 +57,10 @@ export class PastVerifier {
       if (!next) break
       if (next.firstSeq - 1 <= verifier.position.seq) continue
       const broken = await this.#follow(verifier, { segment, next, signal }).catch((error: unknown) => {
-        // It stands in the middle of a segment, so it is of no more use.
+        // Gone meanwhile. The verifier stands in the middle of a segment, so it is of no more use.
         this.#verifier = undefined
-        throw error
+        if (isCode(error, 'ENOENT')) throw error
+        return { at: verifier.position.seq + 1, reason: `the segment cannot be read: ${String(error)}` }
       })
       if (signal.aborted) return { isDone: true }
       if (broken) return { isDone: true, ...this.#setBroken(broken) }
@@ -70,9 +73,11 @@ export class PastVerifier {
   /** A new round every day, and from the beginning when what was dropped has overtaken it. Undefined after a break. */
   #round(now: number): ChainVerifier | undefined {
     const { start, place } = this.#archive
-    const isDue = !this.#verifier || now - this.#startedAt >= AGAIN_MS || this.#verifier.position.seq < start.seq
-    if (!isDue) return this.#archive.verification.state === 'broken' ? undefined : this.#verifier
+    const isRead = this.#verifier && this.#verifier.position.seq >= start.seq
+    const isDue = now - this.#startedAt >= AGAIN_MS || !(this.#isOver || isRead)
+    if (!isDue) return this.#isOver ? undefined : this.#verifier
     this.#startedAt = now
+    this.#isOver = false
     this.#verifier = new ChainVerifier(place.keys.public, { from: start })
     return this.#verifier
   }
@@ -97,13 +102,17 @@ export class PastVerifier {
     return { at: verifier.position.seq + 1, reason: `the segment ends before ${missing}` }
   }
 
+  /** What was broken stays so until the very record is found good. */
   #setGood(seq: number): void {
     const { verification } = this.#archive
-    const verifiedTo = Math.max(seq, verification.state === 'broken' ? 0 : verification.verifiedTo)
+    const { broken } = verification
+    if (broken && seq < broken.at) return
+    const verifiedTo = Math.max(seq, broken ? 0 : verification.verifiedTo)
     this.#archive.verification = { state: 'good', verifiedTo, at: this.#clock.now(), broken: null }
   }
 
   #setBroken(broken: Broken): { readonly broken?: Broken } {
+    this.#isOver = true
     const before = this.#archive.verification
     const verifiedTo = Math.min(before.verifiedTo, broken.at - 1)
     this.#archive.verification = { state: 'broken', verifiedTo, at: this.#clock.now(), broken }

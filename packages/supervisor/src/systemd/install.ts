@@ -1,6 +1,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deadline, waitFor } from '@airlock/std'
+import { linkCommand } from '../command/link.ts'
 import { environment, type Environment } from '../config.ts'
 import { hasSystemd, lastWordsOf, propertiesOf, run, systemctl } from './systemctl.ts'
 import { makeUnits, SANDBOXES_UNIT, SERVER_UNIT, type Unit } from './units.ts'
@@ -38,7 +39,14 @@ export async function installService(
     io.out(units.map(({ name, text }) => `# ${join(UNITS, name)}\n${text}`).join('\n'))
     return 0
   }
-  return isPossible(io) ? activate(units, io) : 1
+  if (!isPossible(io)) return 1
+  const { path, outcome } = linkCommand()
+  if (outcome === 'made') io.out(`${path} leads to this clone now; "airlock uninstall" removes it.`)
+  return activate(units, io)
+}
+
+export function isServiceInstalled(): boolean {
+  return existsSync(join(UNITS, SERVER_UNIT))
 }
 
 async function activate(units: readonly Unit[], io: ServiceIo): Promise<number> {
@@ -61,7 +69,7 @@ async function activate(units: readonly Unit[], io: ServiceIo): Promise<number> 
  */
 export async function uninstallService(io: ServiceIo = processIo()): Promise<number> {
   if (!isPossible(io)) return 1
-  if (!existsSync(join(UNITS, SERVER_UNIT))) {
+  if (!isServiceInstalled()) {
     io.out('Airlock is not installed as a service.')
     return 0
   }

@@ -74,7 +74,7 @@ function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps'> {
   }
 }
 
-function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' | 'readiness'> {
+function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' | 'models' | 'readiness'> {
   return {
     templates: {
       list: async () => core.listTemplates(),
@@ -92,6 +92,7 @@ function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' |
       chains: async () => core.auditChains(),
       quarantine: async (caller, tenant) => core.auditQuarantine(caller, tenant),
     },
+    models: { list: () => [] },
     readiness: {
       assert: () => {},
       get state() {

@@ -437,6 +437,7 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     endReason: null,
     error: null,
     mounts: [],
+    doors: ['control'],
     isolation: null,
   }
 }

@@ -28,6 +28,7 @@ export function aRow(asked: AskedRow = {}): StoredSandbox {
     labels: {},
     limits: limits.parse({ ...plain, ...asked.limits }),
     mounts: [],
+    doors: ['control'],
     ttlMs: 1,
     idleMs: 1,
     onIdle: 'terminate',

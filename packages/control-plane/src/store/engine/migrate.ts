@@ -16,6 +16,8 @@ import { causes } from '../migrations/0012-causes.ts'
 import { signsOfLife } from '../migrations/0013-signs-of-life.ts'
 import { diskBudgets } from '../migrations/0014-disk-budgets.ts'
 import { fullOutputs } from '../migrations/0015-full-outputs.ts'
+import { sandboxDoors } from '../migrations/0016-sandbox-doors.ts'
+import { modelCalls } from '../migrations/0017-model-calls.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -34,6 +36,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-signs-of-life': signsOfLife,
   '0014-disk-budgets': diskBudgets,
   '0015-full-outputs': fullOutputs,
+  '0016-sandbox-doors': sandboxDoors,
+  '0017-model-calls': modelCalls,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

@@ -21,6 +21,7 @@ export interface Tables {
   readonly budgets: BudgetTable
   readonly reservations: ReservationTable
   readonly usageFacts: UsageFactTable
+  readonly modelCalls: ModelCallTable
   readonly kills: KillTable
   readonly killedSandboxes: KilledSandboxTable
   readonly policies: PolicyTable
@@ -110,6 +111,7 @@ export interface SandboxTable {
   labels: string
   limits: string
   mounts: string
+  doors: string
   ttlMs: number
   idleMs: number
   onIdle: string
@@ -271,6 +273,35 @@ export interface UsageFactTable {
   computeMs: number
   microDollars: number
   at: number
+  /** Of a model call; null in facts about compute. */
+  model: string | null
+  upstream: string | null
+  inputTokens: number | null
+  outputTokens: number | null
+  cacheReadTokens: number | null
+  cacheWriteTokens: number | null
+  /** 1 where the upstream did not report usage: the call is charged its ceiling. */
+  estimated: number
+}
+
+/** Model calls under way, each with the money set aside for it. */
+export interface ModelCallTable {
+  id: string
+  node: string
+  /** The doors process that holds the call, by the id it has while it runs. */
+  doors: string
+  tenant: string
+  agent: string
+  sandbox: string
+  model: string
+  upstream: string
+  /** As JSON: the prices at which the call was opened are those at which it is billed. */
+  price: string
+  ceilingMicroDollars: number
+  /** The day whose budget pays, in UTC, as 2026-01-31. */
+  day: string
+  openedAt: number
+  expiresAt: number
 }
 
 /** `hash` and `wideHash` say what was asked for; one ask about the same is pending at a time. */

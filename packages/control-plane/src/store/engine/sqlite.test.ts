@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -21,6 +21,33 @@ afterEach(async () => {
 })
 
 const insert = () => store.transaction((db) => insertTenantIfAbsent(db, { id: 'one', createdAt: 1 }))
+
+it.each(['empty', 'cut in half', 'NULs'])('a file that is %s is not opened as a new store', async (how) => {
+  await insert()
+  await store.close()
+  other.close()
+  const file = join(dir, 'airlock.db')
+  const { size } = statSync(file)
+  if (how === 'NULs') writeFileSync(file, Buffer.alloc(size))
+  else truncateSync(file, how === 'empty' ? 0 : size / 2)
+  await expect(openStore({ file, hasRun: true })).rejects.toMatchObject({
+    code: 'state_damaged',
+    message: expect.stringContaining(`${file} is damaged`),
+    hint: expect.stringContaining('from a backup'),
+  })
+  rmSync(file)
+  store = await openStore({ file, hasRun: true })
+  other = new DatabaseSync(file)
+})
+
+it('a start that was broken off before the first table begins anew', async () => {
+  await store.close()
+  other.close()
+  const file = join(dir, 'airlock.db')
+  truncateSync(file, 0)
+  store = await openStore({ file, hasRun: false })
+  other = new DatabaseSync(file)
+})
 
 it('tries again when another holds the lock', async () => {
   other.exec('begin immediate')

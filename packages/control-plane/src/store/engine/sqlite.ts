@@ -175,9 +175,18 @@ function parseInput(value: unknown): SQLInputValue {
   throw new TypeError(`a ${typeof value} cannot be stored`)
 }
 
+/** The file is no database any more, or lacks parts of one. */
+export function isDamage(error: unknown): error is Error {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false
+  const primary = error.errcode & 0xff
+  return primary === CORRUPT || primary === NOT_A_DATABASE
+}
+
 const BUSY = 5
 const LOCKED = 6
+const CORRUPT = 11
 const FULL = 13
+const NOT_A_DATABASE = 26
 const CONSTRAINT_PRIMARY_KEY = 1555
 const CONSTRAINT_UNIQUE = 2067
 const CONSTRAINT_NOT_NULL = 1299

@@ -48,7 +48,7 @@ for (const dialect of ALL_DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants killed_sandboxes kills metric_details metric_points nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -79,6 +79,24 @@ for (const dialect of ALL_DIALECTS)
         store = await openStore(place)
         const names = await stores.run(place, "select name from kysely_migration where name like '0010%'")
         expect(names).toEqual(['0010-sandbox-tokens'])
+      })
+
+      /** Steps are undone from the last. */
+      async function undoModelCalls(of: StorePlace): Promise<void> {
+        const columns = 'model upstream input_tokens output_tokens cache_read_tokens cache_write_tokens estimated'
+        for (const column of columns.split(' ')) await stores.run(of, `alter table usage_facts drop column ${column}`)
+        await stores.run(of, 'drop table model_calls')
+        await stores.run(of, "delete from kysely_migration where name = '0017-model-calls'")
+      }
+
+      it('gives sandboxes from before doors had a column the door that all of them had', async () => {
+        await store.query((db) => insertSandbox(db, row('1', { doors: [] })))
+        await store.close()
+        await undoModelCalls(place)
+        await stores.run(place, 'alter table sandboxes drop column doors')
+        await stores.run(place, "delete from kysely_migration where name = '0016-sandbox-doors'")
+        store = await openStore(place)
+        expect(await store.query((db) => findSandbox(db, 'sbx_1'))).toEqual(row('1', { doors: ['control'] }))
       })
 
       it('holds what was written when it is opened again', async () => {
@@ -310,6 +328,7 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     endReason: null,
     error: null,
     mounts: [],
+    doors: ['control'],
     isolation: null,
     actor: 'key:x',
     recorded: false,

@@ -1,5 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { type Clock, sleep } from '@airlock/std'
+import { statSync } from 'node:fs'
 import { CamelCasePlugin, type Expression, Kysely, sql } from 'kysely'
 import { type Commits, onceCommitted } from './commits.ts'
 import type { StoreFault } from './fault.ts'
@@ -7,13 +8,19 @@ import { migrate } from './migrate.ts'
 import { openPostgres } from './postgres.ts'
 import type { RawAnswer, RunNow } from './run-now.ts'
 import type { Tables } from './schema.ts'
-import { openSqlite } from './sqlite.ts'
+import { isDamage, openSqlite } from './sqlite.ts'
 
 /** What one query or transaction works with; `runNow` is for `rawQuery`, and no transaction has it. */
 export type Queries = Kysely<Tables> & { readonly runNow?: RunNow }
 
 /** A file of this node alone, or a PostgreSQL that several nodes may share. The URL may hold a password. */
-export type StorePlace = { readonly file: string } | { readonly url: string }
+export type StorePlace =
+  | {
+      readonly file: string
+      /** The node ran before, so an empty file has lost everything. */
+      readonly hasRun?: boolean
+    }
+  | { readonly url: string }
 
 const BUSY_PAUSE_MS = 50
 /** No further try begins after this. */
@@ -152,9 +159,22 @@ export class Store {
   }
 }
 
-/** Opens the store, making what is not there yet, and brings its schema up to date. */
+/** Opens the store, making what is not there yet, and brings its schema up to date. Fails closed on a damaged file. */
 export async function openStore(place: StorePlace): Promise<Store> {
-  return 'file' in place ? openFile(place.file) : openShared(place.url)
+  if (!('file' in place)) return openShared(place.url)
+  const { file, hasRun = false } = place
+  if (hasRun && statSync(file, { throwIfNoEntry: false })?.size === 0) throw damaged(file, 'it is empty')
+  try {
+    return await openFile(file)
+  } catch (error) {
+    const cause = error instanceof Error && isDamage(error.cause) ? error.cause : error
+    throw isDamage(cause) ? damaged(file, cause.message, cause) : error
+  }
+}
+
+function damaged(path: string, what: string, cause?: unknown): AirlockError {
+  const hint = 'Put it back from a backup (docs/backup.md), or remove it to begin without tenants, keys and sandboxes.'
+  return new AirlockError('state_damaged', `${path} is damaged: ${what}.`, { cause, hint })
 }
 
 async function openFile(path: string): Promise<Store> {

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { chmod, chown, cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type NodeCommand, nodeCommand, type NodeCommandSpec } from '@airlock/contract'
 import { FrameDecoder, type GuestBoot, type GuestGroups, STREAM } from '@airlock/contract/guest'
-import { createLog, newId, systemClock } from '@airlock/std'
+import { createLog, newId, systemClock, waitFor } from '@airlock/std'
 import { inject } from 'vitest'
 import { GuestLink, type GuestLinkOptions } from '../guest-link.ts'
 import { UnixListener } from '../unix-listener.ts'
@@ -24,6 +25,8 @@ export class RealGuest {
   readonly work: string
   link: GuestLink
   readonly overdue: string[] = []
+  /** Warnings and errors of its links. */
+  readonly logged: string[] = []
   readonly vault: Vault
   readonly #root: string
   readonly #process: ChildProcess
@@ -56,7 +59,7 @@ export class RealGuest {
     })
     const guest = new RealGuest(root, child, await openVault(join(root, 'vault')))
     await guest.link.listen()
-    await guest.link.waitForGuest(AbortSignal.timeout(10_000))
+    await guest.link.waitForGuest(AbortSignal.timeout(100_000))
     return guest
   }
 
@@ -75,7 +78,7 @@ export class RealGuest {
       spoolDir: this.spoolDir,
       vault: this.vault.of('acme'),
       clock: systemClock,
-      log: createLog({ process: 'test', level: 'silent', write: () => {} }),
+      log: createLog({ process: 'test', level: 'warn', write: (line) => void this.logged.push(line) }),
       failpoint: async () => {},
       onOverdue: (id) => this.overdue.push(id),
       usageOf: async () => null,
@@ -90,6 +93,15 @@ export class RealGuest {
     await this.link.close()
     this.link = this.newLink()
     await this.link.listen()
+  }
+
+  /** The guest stands still, and the user code that it started goes on. Precondition of `wake`. */
+  suspend(): void {
+    this.#process.kill('SIGSTOP')
+  }
+
+  wake(): void {
+    this.#process.kill('SIGCONT')
   }
 
   async killGuest(): Promise<void> {
@@ -113,9 +125,27 @@ export class RealGuest {
       cwd: this.work,
       env: {},
       stdin: 'none',
-      timeoutMs: 20_000,
+      timeoutMs: 100_000,
       maxOutputBytes: 2 * 1024 * 1024,
       ...options,
+    }
+  }
+
+  /** A shell command that runs `first`, and then `rest` once it is released, or once the guest is stopped. */
+  hold(first: string, rest: string): { readonly argv: readonly string[]; readonly release: () => Promise<void> } {
+    const name = newId('req')
+    const line = `touch ${name}; ${first}; while [ -e ${name} ]; do sleep 0.05; done; ${rest}`
+    return {
+      argv: ['/bin/sh', '-c', line],
+      // The shell may not have made it yet: then it would wait for ever.
+      release: async () => {
+        const file = join(this.work, name)
+        await waitFor(() => (existsSync(file) ? true : undefined), {
+          signal: AbortSignal.timeout(100_000),
+          everyMs: 10,
+        })
+        await rm(file)
+      },
     }
   }
 

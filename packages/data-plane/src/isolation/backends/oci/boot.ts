@@ -3,12 +3,17 @@ import { existsSync } from 'node:fs'
 import { USER } from './bundle.ts'
 
 /** Nothing of the caller's is in it: arguments of a process can be read by everybody on the host. */
-export function makeBoot(groups: GuestGroups | undefined, programs: GuestPrograms | undefined): GuestBoot {
+export function makeBoot(
+  groups: GuestGroups | undefined,
+  programs: GuestPrograms | undefined,
+  { cpus }: { readonly cpus: number },
+): GuestBoot {
   const local = `${INSIDE.home}/.local`
   const own = [INSIDE.wrappers, `${local}/bin`]
   const env = {
-    // Our Node runs by itself only where the libraries of the host are.
-    PATH: [...own, SYSTEM_PATH, ...(programs ? [] : [`${INSIDE.program}/bin`])].join(':'),
+    PATH: (programs ? [...own, SYSTEM_PATH, INSIDE.fallback] : [INSIDE.python, ...own, SYSTEM_PATH, OUR_NODE]).join(
+      ':',
+    ),
     HOME: INSIDE.home,
     USER: 'user',
     LOGNAME: 'user',
@@ -16,11 +21,20 @@ export function makeBoot(groups: GuestGroups | undefined, programs: GuestProgram
     LANG: 'C.UTF-8',
     TMPDIR: '/tmp',
     ...installEnv(local),
+    ...Object.fromEntries(THREADS.map((name) => [name, String(Math.ceil(cpus))])),
   }
   const { controlSocket: socket, kernels, steps } = INSIDE
   return { socket, user: USER, env, kernels, steps, ...(groups ? { groups } : {}), ...(programs ? { programs } : {}) }
 }
 
+/**
+ * How many threads are worth starting, for what asks the scheduler instead of /proc: OpenMP with numpy and `nproc`, Go, Rust's
+ * rayon, Python from 3.13 on. The processors of a sandbox are a share of all of the host's.
+ */
+export const THREADS = ['OMP_NUM_THREADS', 'GOMAXPROCS', 'RAYON_NUM_THREADS', 'PYTHON_CPU_COUNT']
+
+/** It runs by itself only where the libraries of the host are. */
+const OUR_NODE = `${INSIDE.program}/bin`
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**

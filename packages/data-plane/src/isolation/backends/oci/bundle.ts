@@ -4,6 +4,7 @@ import { DISK_DIRS } from './disk.ts'
 import type { GrantBind } from './grants/grants.ts'
 import type { Bind } from './groups/groups.ts'
 import { STAGED, stagedDoor } from './paths.ts'
+import { PROC_FILES } from './proc-files.ts'
 import type { OciSeccomp } from './seccomp.ts'
 import type { UidRange } from './uid-ranges.ts'
 
@@ -18,6 +19,8 @@ export interface BundleSpec {
   readonly groupBinds: readonly Bind[]
   readonly grants: readonly GrantBind[]
   readonly doors: readonly DoorName[]
+  /** Whether files of ours lie over some of /proc. The kernel of gVisor has files of its own. */
+  readonly hasProcFiles: boolean
   /** For a runtime that joins a group itself. */
   readonly cgroupsPath: string | undefined
   /** The most that anything inside may ever have; user code is held to its own limit by who starts it. */
@@ -51,6 +54,9 @@ const MASKED = [
   'latency_stats',
 ]
   .concat(['sched_debug', 'scsi', 'sysrq-trigger', 'timer_list', 'timer_stats', 'vmallocinfo', 'zoneinfo'])
+  // Counts of the whole host, which rise with each command of a neighbour.
+  .concat(['buddyinfo', 'cgroups', 'pressure', 'schedstat', 'softirqs', 'sys/kernel/pty/nr'])
+  .concat(['aio-nr', 'dentry-state', 'file-nr', 'inode-nr', 'inode-state'].map((name) => `sys/fs/${name}`))
   .map((name) => `/proc/${name}`)
 const READ_ONLY = ['bus', 'irq', 'sys'].map((name) => `/proc/${name}`)
 
@@ -151,6 +157,7 @@ function makeMounts(spec: BundleSpec): readonly BundleMount[] {
   return [
     ...spec.imageBinds.map((bind) => readOnly(bind)),
     { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
+    ...(spec.hasProcFiles ? PROC_FILES.map((name) => procFile(name)) : []),
     tmpfs('/dev', ['nosuid', 'noexec', 'mode=755', 'size=65536', 'nr_inodes=64']),
     {
       destination: '/dev/pts',
@@ -174,6 +181,10 @@ function makeMounts(spec: BundleSpec): readonly BundleMount[] {
     // Last, for they may be in any of the places above.
     ...spec.grants.map((grant) => (grant.isWritable ? writable(grant) : readOnly(grant))),
   ]
+}
+
+function procFile(name: string): BundleMount {
+  return readOnly({ source: `${STAGED.proc}/${name}`, destination: `/proc/${name}` }, ['noexec'])
 }
 
 function tmpfs(destination: string, options: readonly string[]): BundleMount {

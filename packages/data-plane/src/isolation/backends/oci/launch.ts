@@ -37,6 +37,8 @@ export interface LaunchSources {
   readonly overlays: Readonly<Record<string, readonly string[]>>
   readonly program: string
   readonly controlDir: string
+  /** Undefined where the kernel inside has a /proc of its own. */
+  readonly proc: string | undefined
   readonly doors: SandboxSpec['doors']
   /** A mount that the runtime must not see, on hosts where it would refuse to work. */
   readonly hidden: string | undefined
@@ -146,6 +148,7 @@ function makeFstab({ paths, sources, points }: Launch): readonly (readonly strin
       : layered(sources.root, STAGED.rootfs)),
     ...Object.entries(sources.overlays).flatMap(([name, layers]) => layered(layers, stagedOverlay(name))),
     bind(sources.controlDir, STAGED.control),
+    ...(sources.proc === undefined ? [] : [bind(sources.proc, STAGED.proc)]),
     ...sources.doors.map(({ name, source }) => bind(source, stagedDoor(name))),
     bind(sources.program, STAGED.program),
   ]

@@ -1,7 +1,6 @@
 import {
   AirlockError,
   DEFAULTS,
-  effectiveIsolation,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
@@ -11,7 +10,7 @@ import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
 import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
-import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
@@ -28,7 +27,7 @@ import {
 import type { BareBackend } from '../../guarded-backend.ts'
 import { HostDisk } from '../../host-disk.ts'
 import { Allocation, takenBy } from './allocate.ts'
-import { makeBoot } from './boot.ts'
+import { makeBoot, THREADS } from './boot.ts'
 import { initArgs, makeBundle, USER, type Bundle } from './bundle.ts'
 import { CompiledFilter } from './compiled-filter.ts'
 import { destroySandbox } from './destroy.ts'
@@ -45,6 +44,7 @@ import { assertOpenFiles, changeLimits, groupLimits, settleLimits } from './limi
 import { isInit, isSentry, measureIsolation } from './measure.ts'
 import { Meters } from './meters.ts'
 import { exposedBelow, mountsOf } from './mounts.ts'
+import { ProcFiles } from './proc-files.ts'
 import { isSandboxName, pathsOf, sandboxesDir, STAGE, type Places, type SandboxPaths } from './paths.ts'
 import { throwUnlessCapable } from './preconditions.ts'
 import { maxOpenFiles, readPidFile, startTimeOf } from './processes.ts'
@@ -83,7 +83,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     throw new AirlockError('isolation_unavailable', 'The guest is not built.', { hint: 'npm run build' })
   const guest = realpathSync(options.guestBundle)
   const sources = { node: realpathSync(options.node), guest, kernels: join(dirname(guest), 'kernels') }
-  const ours = await makeProgram(options.stateDir, sources)
+  const ours = await makeProgram(options.stateDir, sources, options.log)
   mkdirSync(sandboxesDir(options), { recursive: true, mode: 0o700 })
   mkdirSync(STAGE, { recursive: true, mode: 0o711 })
   const profile = readSeccompProfile()
@@ -102,6 +102,7 @@ export async function createOciBackend(options: OciOptions): Promise<OciBackend>
     allocation: new Allocation({ hostDisk, log: options.log, mode: options.disks ?? 'whole' }),
     maxOpenFiles: Math.min(DEFAULTS.openFiles.max, maxOpenFiles()),
     mapsOwners: (await tryIdMappedMount()).works,
+    procFiles: new ProcFiles(),
   })
 }
 
@@ -129,6 +130,7 @@ interface Parts {
   readonly allocation: Allocation
   readonly maxOpenFiles: number
   readonly mapsOwners: boolean
+  readonly procFiles: ProcFiles
 }
 
 /** What a sandbox of a tier runs on. */
@@ -156,8 +158,6 @@ export class OciBackend implements BareBackend {
   readonly #options: OciOptions
   readonly #parts: Parts
   readonly #compiledFilter = new CompiledFilter()
-  /** It was measured once, and every sandbox is looked at twice a second. */
-  readonly #isolations = new Map<string, EffectiveIsolation>()
   readonly #meters: Meters
   /** Being destroyed: nobody opens anything of them. */
   readonly #ending = new Set<string>()
@@ -212,20 +212,20 @@ export class OciBackend implements BareBackend {
     if (pid === undefined || !this.#parts.groups.holdsGuest(id, pid)) return undefined
     const startTime = startTimeOf(pid)
     if (startTime === undefined) return undefined
-    const isolation =
-      this.#isolations.get(id) ?? effectiveIsolation.parse(JSON.parse(await readFile(paths.isolation, 'utf8')))
-    if (!this.#ending.has(id)) this.#isolations.set(id, isolation)
-    return { id, init: { pid, startTime }, isolation }
+    return { id, init: { pid, startTime } }
   }
 
   async changeLimits(id: string, change: LimitChange): Promise<Limits> {
     const isWhole = this.#parts.tiers[change.tier]?.runtime.kind === 'runsc'
-    const { disk } = pathsOf(this.#options, id)
-    return await changeLimits({ ...this.#parts, id, disk, isWhole, hold: async () => this.#hold(id) }, change)
+    const { disk, proc } = pathsOf(this.#options, id)
+    const held = await changeLimits({ ...this.#parts, id, disk, isWhole, hold: async () => this.#hold(id) }, change)
+    this.#parts.procFiles.change(proc, held)
+    return held
   }
 
   async settleLimits(id: string, limits: Limits): Promise<Limits> {
-    const { disk } = pathsOf(this.#options, id)
+    const { disk, proc } = pathsOf(this.#options, id)
+    this.#parts.procFiles.change(proc, limits)
     return await settleLimits({ ...this.#parts, ...this.#options, id, disk }, limits)
   }
 
@@ -322,7 +322,7 @@ export class OciBackend implements BareBackend {
     }
   }
 
-  async #start(start: Start, signal: AbortSignal): Promise<RunningSandbox> {
+  async #start(start: Start, signal: AbortSignal): Promise<Omit<StartedSandbox, 'image'>> {
     const { spec, paths } = start
     const { uidRanges, disks, allocation } = this.#parts
     const failpoint = this.#failpointOf(spec.id)
@@ -337,15 +337,15 @@ export class OciBackend implements BareBackend {
     await Promise.all([chown(spec.controlDir, uidRange.first, uidRange.first), chmod(spec.controlDir, 0o700)])
     const boot = this.#boot(start)
     const launch = this.#launch(start, { uidRange, boot, groups: entry })
+    this.#parts.procFiles.make(paths.proc, spec.limits)
     await Promise.all([writeLaunch(launch), allocation.allocate(paths.disk, wholeBlocks(spec.limits.diskBytes))])
     await runLaunch(launch, signal)
     await failpoint('create.launched')
     const isolation = await this.#measure(start, { init: initArgs(boot), bundle: launch.bundle }, signal)
-    await writeFile(paths.isolation, JSON.stringify(isolation))
     await this.#compiledFilter.keep(launch.runtime, paths, spec.id)
     const running = await this.adopt(spec.id)
     if (!running) throw new AirlockError('start_failed', 'The sandbox ended as soon as it started.')
-    return running
+    return { ...running, isolation }
   }
 
   #failpointOf(id: string): Failpoint {
@@ -366,8 +366,10 @@ export class OciBackend implements BareBackend {
   #boot({ spec, tier, image }: Start): GuestBoot {
     const { groups, ours } = this.#parts
     // The kernel of gVisor has no group that a process inside could enter.
-    const inside = tier.runtime.kind === 'runsc' ? undefined : groups.inside(spec.id).guest
-    const boot = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs)
+    const isWhole = tier.runtime.kind === 'runsc'
+    const inside = isWhole ? undefined : groups.inside(spec.id).guest
+    const made = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs, spec.limits)
+    const boot = isWhole ? made : { ...made, threads: THREADS }
     return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors }
   }
 
@@ -405,6 +407,7 @@ export class OciBackend implements BareBackend {
         groupBinds: isWhole ? [] : inside.binds,
         grants: grantBinds(spec.mounts),
         doors: spec.doors.map(({ name }) => name),
+        hasProcFiles: !isWhole,
         cgroupsPath: runtime.kind === 'runc' ? groups.runtimePath(spec.id) : undefined,
         maxOpenFiles: this.#parts.maxOpenFiles,
       }),
@@ -413,6 +416,7 @@ export class OciBackend implements BareBackend {
         overlays: image.overlays,
         program: ours.dir,
         controlDir: spec.controlDir,
+        proc: isWhole ? undefined : paths.proc,
         doors: spec.doors,
         hidden: hides ? UNIFIED_BESIDE_V1 : undefined,
       },
@@ -462,7 +466,6 @@ export class OciBackend implements BareBackend {
     const { groups, uidRanges } = this.#parts
     const failpoint = this.#failpointOf(id)
     this.#ending.add(id)
-    this.#isolations.delete(id)
     this.#meters.close(id)
     try {
       await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })

@@ -17,6 +17,7 @@ export const STAGED = {
   program: `${STAGE}/program`,
   control: `${STAGE}/control`,
   grants: `${STAGE}/grants`,
+  proc: `${STAGE}/proc`,
 } as const
 
 /** Where an image's own overlay is. */
@@ -34,10 +35,11 @@ export interface SandboxPaths {
   readonly dir: string
   readonly bundle: string
   readonly disk: string
+  /** What it sees instead of some files of /proc. */
+  readonly proc: string
   /** What the runtime remembers of it. */
   readonly runtimeState: string
   readonly pidFile: string
-  readonly isolation: string
   readonly launchLog: string
   readonly runtimeLog: string
 }
@@ -58,9 +60,9 @@ export function pathsOf(places: Places, id: string): SandboxPaths {
     dir,
     bundle: join(dir, 'bundle'),
     disk: join(dir, 'disk.img'),
+    proc: join(dir, 'proc'),
     runtimeState: join(places.runtimeDir, 'runtime', id),
     pidFile: join(dir, 'init.pid'),
-    isolation: join(dir, 'isolation.json'),
     launchLog: join(dir, 'launch.log'),
     runtimeLog: join(dir, 'runtime.log'),
   }

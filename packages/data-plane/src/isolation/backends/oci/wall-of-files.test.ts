@@ -18,7 +18,7 @@ const LIMITS = {
 }
 
 const bundle = makeBundle({
-  boot: makeBoot(undefined, undefined),
+  boot: makeBoot(undefined, undefined, LIMITS),
   limits: LIMITS,
   uidRange: { first: 1_879_179_264, count: 65_536 },
   seccomp: compileSeccomp(readSeccompProfile()),
@@ -27,6 +27,7 @@ const bundle = makeBundle({
   groupBinds: [{ source: '/sys/fs/cgroup/a', destination: '/run/guest/groups/pids' }],
   grants: [{ source: '/stage/0', destination: '/workspace/data', isWritable: true }],
   doors: ['control'],
+  hasProcFiles: true,
   cgroupsPath: undefined,
   maxOpenFiles: 1024,
 })
@@ -61,6 +62,7 @@ describe('the files of a sandbox in the standard tier', () => {
     ['a path that is not masked', without('/proc/keys'), { unmasked: ['/proc/keys'] }],
     ['a mask of the file itself', [...WHOLE, mount('/proc/keys', 'proc', 'ro')], { unmasked: ['/proc/keys'] }],
     ['a writable /proc/sys', without('/proc/sys'), { mountFaults: ['/proc/sys is writable'] }],
+    ["a file of /proc that is the host's", without('/proc/meminfo'), { mountFaults: ['no mount at /proc/meminfo'] }],
     ['a mount that is missing', without('/tmp'), { mountFaults: ['no mount at /tmp'] }],
     ['another file system', [...WHOLE, mount('/tmp', 'ext4', 'nosuid', 'nodev')], { mountFaults: ['ext4 at /tmp'] }],
     [

@@ -61,7 +61,9 @@ export class ImageStore implements Images {
       const manifest = readManifest(path)
       if (manifest?.name === name) this.#manifests.set(name, manifest)
     }
-    this.#host = makeHostImage(options.stateDir)
+    this.#host = makeHostImage(options.stateDir, (path) =>
+      options.log.warn('replaced a damaged file that sandboxes stand on', { path }),
+    )
   }
 
   /** Throws `template_failed` when there is no such image, or the host is no longer the one it was built on. */

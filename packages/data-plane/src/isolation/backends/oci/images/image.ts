@@ -6,6 +6,7 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -14,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Bind } from '../groups/groups.ts'
+import { syncTree } from './sync-tree.ts'
 
 /** What a sandbox stands on, all of it read-only. */
 export interface Image {
@@ -52,6 +54,9 @@ const DIRECTORIES = [
 
 const LINKS = { 'var/tmp': '/tmp', 'var/run': '/run' } as const
 
+/** What the system is, for programs that ask. It is in the host's /usr. */
+const OS_RELEASE = 'usr/lib/os-release'
+
 const FILES = {
   'etc/passwd': [
     'root:x:0:0:root:/root:/usr/sbin/nologin',
@@ -74,21 +79,37 @@ const OUTSIDE_USR = /^(?:bin|sbin|lib(?:32|64|x32)?)$/u
 
 /**
  * The image `host`: this host's /usr, read-only, under a root of our own. Named after what is in it, and never changed or
- * removed: sandboxes that run stand on it.
+ * removed: sandboxes that run stand on it. A damaged file of it is written again; `onRepair` hears which.
  */
-export function makeHostImage(stateDir: string): Image {
+export function makeHostImage(stateDir: string, onRepair: (path: string) => void): Image {
   const binds = hostBinds()
-  const links = { ...LINKS, ...hostLinks() }
+  const release = existsSync(join('/', OS_RELEASE)) ? { 'etc/os-release': `../${OS_RELEASE}` } : {}
+  const links = { ...LINKS, ...release, ...hostLinks() }
   const recipe = JSON.stringify([RECIPE_VERSION, DIRECTORIES, links, FILES, binds])
   const name = `host-${createHash('sha256').update(recipe).digest('hex').slice(0, 8)}`
   const dir = join(imagesDir(stateDir), name)
   const image = { name, root: [join(dir, 'rootfs')], overlays: {}, binds, hasHostPrograms: true }
-  if (existsSync(dir)) return image
+  if (existsSync(dir)) {
+    for (const path of repairRootfs(join(dir, 'rootfs'))) onRepair(path)
+    return image
+  }
   const fresh = `${dir}.new`
   rmSync(fresh, { recursive: true, force: true })
   makeRootfs(join(fresh, 'rootfs'), binds, links)
+  syncTree(fresh)
   renameSync(fresh, dir)
+  syncTree(imagesDir(stateDir), 'itself')
   return image
+}
+
+/** In place: a rename would take away what sandboxes have mounted on a file. */
+function repairRootfs(rootfs: string): readonly string[] {
+  const damaged = Object.entries(FILES).filter(([name, lines]) => {
+    const path = join(rootfs, name)
+    return !existsSync(path) || readFileSync(path, 'utf8') !== textOf(lines)
+  })
+  for (const [name, lines] of damaged) makeFile(join(rootfs, name), textOf(lines))
+  return damaged.map(([name]) => join(rootfs, name))
 }
 
 /**
@@ -106,8 +127,7 @@ export function makeTop(
     'etc/passwd': merge(FILES['etc/passwd'], of.passwd),
     'etc/group': merge(FILES['etc/group'], of.group),
   }
-  for (const [name, lines] of Object.entries(files))
-    makeFile(join(top, name), lines.map((line) => `${line}\n`).join(''))
+  for (const [name, lines] of Object.entries(files)) makeFile(join(top, name), textOf(lines))
   makeFile(join(top, 'etc', 'ld.so.preload'), '')
 }
 
@@ -129,12 +149,15 @@ function makeRootfs(rootfs: string, binds: readonly Bind[], links: Readonly<Reco
   // A runtime may give a mount the mode of what it covers.
   chmodSync(join(rootfs, 'tmp'), 0o1777)
   for (const [name, target] of Object.entries(links)) symlinkSync(target, join(rootfs, name))
-  for (const [name, lines] of Object.entries(FILES))
-    makeFile(join(rootfs, name), lines.map((line) => `${line}\n`).join(''))
+  for (const [name, lines] of Object.entries(FILES)) makeFile(join(rootfs, name), textOf(lines))
   for (const { source, destination } of binds) {
     if (lstatSync(source).isDirectory()) makeDirectory(join(rootfs, destination))
     else makeFile(join(rootfs, destination), '')
   }
+}
+
+function textOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('')
 }
 
 /** Links of a host whose /bin and the like are in /usr. */

@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { requires } from '../../../../../../../test/support/requires.ts'
-import { makeProgram, programsDir, removeOldPrograms } from './program.ts'
+import { makeProgram as makeLogged, programsDir, removeOldPrograms } from './program.ts'
+
+const warnings: unknown[] = []
+const makeProgram = async (...[stateDir, sources]: [string, Parameters<typeof makeLogged>[1]]) =>
+  makeLogged(stateDir, sources, { warn: (_message, fields) => void warnings.push(fields?.['files']) })
 
 function place(): { readonly stateDir: string; readonly sources: Parameters<typeof makeProgram>[1] } {
   const dir = mkdtempSync(join(tmpdir(), 'airlock-program-'))
@@ -47,6 +51,60 @@ describe('what sandboxes are started from', requires('root'), () => {
     await makeProgram(stateDir, sources)
     expect(readFileSync(join(dir, 'guest.cjs'), 'utf8')).toBe('the guest')
     expect(readdirSync(programsDir(stateDir))).toEqual([name])
+  })
+
+  it.each(['inside/guest.cjs', 'inside/closure/lib/libc.so.6', 'tools/launch.sh', 'inside/bin/node'])(
+    'is repaired file by file when %s is damaged, and sandboxes keep their directory',
+    async (path) => {
+      const { stateDir, sources } = place()
+      const { name } = await makeProgram(stateDir, sources)
+      const dir = join(programsDir(stateDir), name)
+      const [file, other] = [join(dir, path), join(dir, 'inside/probe')]
+      const [before, of, inode] = [readFileSync(file), statSync(other).ino, statSync(join(dir, 'inside')).ino]
+      // Node has a second name that must stay as it is.
+      rmSync(file)
+      writeFileSync(file, before.subarray(0, before.length / 2), { mode: 0o755 })
+      warnings.length = 0
+      await makeProgram(stateDir, sources)
+      expect(readFileSync(file).equals(before)).toBe(true)
+      expect([statSync(other).ino, statSync(join(dir, 'inside')).ino, warnings]).toEqual([of, inode, [[path]]])
+      expect(readdirSync(programsDir(stateDir))).toEqual([name])
+    },
+  )
+
+  it('is repaired when Node begins with NULs', async () => {
+    const { stateDir, sources } = place()
+    const { dir } = await makeProgram(stateDir, sources)
+    const node = join(dir, 'bin/node')
+    const { size } = statSync(node)
+    rmSync(node)
+    writeFileSync(node, Buffer.alloc(size))
+    await makeProgram(stateDir, sources)
+    expect(readFileSync(node).equals(readFileSync(process.execPath))).toBe(true)
+  })
+
+  it('is taken again when its list of files is damaged', async () => {
+    const { stateDir, sources } = place()
+    const { name, dir } = await makeProgram(stateDir, sources)
+    writeFileSync(join(programsDir(stateDir), name, 'files.json'), '')
+    writeFileSync(join(dir, 'guest.cjs'), '')
+    await makeProgram(stateDir, sources)
+    expect(readFileSync(join(dir, 'guest.cjs'), 'utf8')).toBe('the guest')
+    warnings.length = 0
+    await makeProgram(stateDir, sources)
+    expect(warnings).toEqual([])
+  })
+
+  it('stays while the mounts of a sandbox are not known', async () => {
+    const { stateDir, sources } = place()
+    const used = await makeProgram(stateDir, sources)
+    writeFileSync(sources.guest, 'current')
+    const current = await makeProgram(stateDir, sources)
+    const sandboxes = join(stateDir, 'sandboxes')
+    mkdirSync(join(sandboxes, 'sbx_1', 'launch'), { recursive: true })
+    writeFileSync(join(sandboxes, 'sbx_1', 'launch', 'fstab'), '\0'.repeat(80))
+    removeOldPrograms(stateDir, current, sandboxes)
+    expect(readdirSync(programsDir(stateDir)).toSorted()).toEqual([used.name, current.name].toSorted())
   })
 
   it('is removed when it is old and no sandbox was started from it', async () => {

@@ -1,5 +1,6 @@
 import { AirlockError } from '@airlock/contract'
 import { INSIDE, type GuestPrograms } from '@airlock/contract/guest'
+import type { Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { makeProbeProgram } from '../../../probe/probe-program.ts'
 import { requireTool, runTool } from '../run-tool.ts'
 import { imagesDir, makeDirectory, makeFile } from './image.ts'
-import { copyProgram, linkProgram, syncTree } from './take-files.ts'
+import { syncTree } from './sync-tree.ts'
+import { copyProgram, linkProgram } from './take-files.ts'
+import { damagedFiles, sealTree, takeFrom } from './whole-tree.ts'
 
 /** What sandboxes are started from. Nothing of it is in the directory that the server was installed to. */
 export interface Program {
@@ -39,7 +42,7 @@ export interface ProgramSources {
 }
 
 /** Counts up whenever the code below makes something else of the same files. */
-const PROGRAM_VERSION = 3
+const PROGRAM_VERSION = 4
 
 /** Programs of the host that the guest needs, and the Debian packages they are in. */
 const TOOLS = {
@@ -51,7 +54,19 @@ const TOOLS = {
   rm: 'coreutils',
 }
 const LOADER = 'ld.so'
-const WRAPPERS = { pip: 'pip.sh', pip3: 'pip.sh', npm: 'npm.sh' } as const
+/** By the directory that each is in; `wrappers/find.sh` names these directories. */
+const WRAPPERS = {
+  'wrappers/pip': 'pip.sh',
+  'wrappers/pip3': 'pip.sh',
+  'wrappers/npm': 'npm.sh',
+  'wrappers/npx': 'npx.sh',
+  'wrappers/apt': 'apt.sh',
+  'wrappers/apt-get': 'apt.sh',
+  'python/python': 'python.sh',
+  'python/python3': 'python.sh',
+  'fallback/python': 'python.sh',
+  'find.sh': 'find.sh',
+} as const
 
 /** Scripts of ours that run on the host; the launcher looks for that of grants beside itself. */
 const SCRIPTS = {
@@ -72,28 +87,50 @@ export function programsDir(stateDir: string): string {
 /**
  * Takes all that sandboxes are started from into the state directory, named after what is in it, and never changed: sandboxes
  * that run stand on it, and an upgrade in place may replace every file of the installation while we run. Files that are whole
- * already are not taken again.
+ * already are not taken again; damaged ones are replaced one by one.
  */
-export async function makeProgram(stateDir: string, sources: ProgramSources): Promise<Program> {
+export async function makeProgram(stateDir: string, sources: ProgramSources, log: Pick<Log, 'warn'>): Promise<Program> {
   const tools = Object.entries(TOOLS).map(([name, of]) => ({ name, path: realpathSync(requireTool(name, of)) }))
   const files = [...insideFiles(sources), ...toolFiles()]
   const name = nameOf([...tools.map(({ path }) => path), sources.node], files)
   const dir = join(programsDir(stateDir), name)
+  const fresh = `${dir}.new`
+  const make = async () => makeTree(fresh, { tools, files, node: sources.node })
   if (!existsSync(dir)) {
-    const fresh = `${dir}.new`
-    rmSync(fresh, { recursive: true, force: true })
-    for (const path of ['', INSIDE_DIR, TOOLS_DIR]) makeDirectory(join(fresh, path))
-    for (const file of files) {
-      makeDirectory(dirname(join(fresh, file.path)))
-      makeFile(join(fresh, file.path), file.content, file.mode)
-    }
-    linkProgram(sources.node, join(fresh, INSIDE_DIR, 'bin', 'node'))
-    await makeClosure(join(fresh, INSIDE_DIR, 'closure'), tools, sources.node)
-    syncTree(fresh)
+    await make()
     renameSync(fresh, dir)
     syncTree(programsDir(stateDir), 'itself')
+  } else {
+    const damaged = damagedFiles(dir)
+    if (damaged === 'unknown' || damaged.length > 0) {
+      log.warn('replacing damaged files that sandboxes are started from', { dir, files: damaged })
+      await make()
+      takeFrom(fresh, dir, damaged)
+      syncTree(dir)
+      rmSync(fresh, { recursive: true })
+    }
   }
   return { name, dir: join(dir, INSIDE_DIR), programs: closurePrograms(), tools: toolsIn(dir) }
+}
+
+interface Taken {
+  readonly tools: readonly { readonly name: string; readonly path: string }[]
+  readonly files: readonly TakenFile[]
+  readonly node: string
+}
+
+/** Whole and synced when it resolves. */
+async function makeTree(dir: string, { tools, files, node }: Taken): Promise<void> {
+  rmSync(dir, { recursive: true, force: true })
+  for (const path of ['', INSIDE_DIR, TOOLS_DIR]) makeDirectory(join(dir, path))
+  for (const file of files) {
+    makeDirectory(dirname(join(dir, file.path)))
+    makeFile(join(dir, file.path), file.content, file.mode)
+  }
+  linkProgram(node, join(dir, INSIDE_DIR, 'bin', 'node'))
+  await makeClosure(join(dir, INSIDE_DIR, 'closure'), tools, node)
+  sealTree(dir)
+  syncTree(dir)
 }
 
 /** Removes those that are not `current` and that no sandbox was started from, by the mounts that each launcher was told. */
@@ -101,15 +138,27 @@ export function removeOldPrograms(stateDir: string, current: Program, sandboxes:
   const fstabs = readdirSync(sandboxes)
     .map((id) => join(sandboxes, id, 'launch', 'fstab'))
     // One that has none was not launched.
-    .flatMap((path) => (existsSync(path) ? [readFileSync(path, 'utf8')] : []))
+    .flatMap((path) => (existsSync(path) ? [readText(path)] : []))
   const images = readdirSync(imagesDir(stateDir)).filter((name) => BEFORE.test(name))
   const all = [
     ...images.map((name) => join(imagesDir(stateDir), name)),
     ...readdirSync(programsDir(stateDir)).map((name) => join(programsDir(stateDir), name)),
   ]
   const isUsed = (dir: string) => fstabs.some((text) => text.includes(`/${basename(dir)}`))
+  // A damaged list names none of them: it may be of any, so nothing is removed until its sandbox has ended.
+  if (fstabs.some((text) => !all.some((dir) => text.includes(`/${basename(dir)}`)))) return
   for (const dir of all)
     if (basename(dir) !== current.name && !isUsed(dir)) rmSync(dir, { recursive: true, force: true })
+}
+
+/** Empty when it cannot be read. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // The caller takes it for damaged.
+    return ''
+  }
 }
 
 /** Where versions before this one kept theirs. */
@@ -128,7 +177,7 @@ function insideFiles({ guest, kernels }: ProgramSources): readonly TakenFile[] {
     { path: `${INSIDE_DIR}/guest.cjs`, content: readFileSync(guest), mode: 0o644 },
     { path: `${INSIDE_DIR}/probe`, content: makeProbeProgram(), mode: 0o755 },
     ...drivers.map((name) => taken(`${INSIDE_DIR}/kernels/${name}`, join(kernels, name), 0o644)),
-    ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/wrappers/${name}`, from, 0o755)),
+    ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/${name}`, from, 0o755)),
   ]
 }
 

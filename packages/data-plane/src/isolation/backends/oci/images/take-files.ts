@@ -1,24 +1,12 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  copyFileSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  statSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, constants, copyFileSync, linkSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isSystemError } from '../system-error.ts'
 import { makeDirectory } from './image.ts'
-
-const { COPYFILE_FICLONE, O_RDONLY, O_NOFOLLOW } = constants
 
 /** Shares the blocks where the file system can. */
 export function copyProgram(from: string, to: string): void {
   makeDirectory(dirname(to))
-  copyFileSync(from, to, COPYFILE_FICLONE)
+  copyFileSync(from, to, constants.COPYFILE_FICLONE)
   chmodSync(to, 0o755)
 }
 
@@ -35,25 +23,5 @@ export function linkProgram(from: string, to: string): void {
   } catch (error) {
     if (!isSystemError(error, 'EXDEV', 'EPERM', 'EMLINK')) throw error
     copyProgram(from, to)
-  }
-}
-
-/** What is named after its content must have it after a power loss too. `itself`: the directory, not what is in it. */
-export function syncTree(path: string, what: 'all' | 'itself' = 'all'): void {
-  if (what === 'all')
-    for (const entry of readdirSync(path, { withFileTypes: true })) {
-      const inner = join(path, entry.name)
-      if (entry.isDirectory()) syncTree(inner)
-      else sync(inner)
-    }
-  sync(path)
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, O_RDONLY | O_NOFOLLOW)
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
   }
 }

@@ -1,25 +1,23 @@
 #!/bin/sh
 # npm where there may be no way to a registry: what is here is installed from here, all else is refused in one sentence.
-here=$(dirname "$0")
+. "${0%/*}/../find.sh"
 
 say_no() {
-  echo "npm: this sandbox has no egress door, so nothing can be fetched. A rule that allows registry.npmjs.org:443 would let it; local directories and tarballs work without." >&2
+  name_of "$1"
+  echo "npm: sandboxes have no network. On the host: npm install $name, then copy it in: --with node_modules. Directories and tarballs that are here install." >&2
+  exit 1
 }
 
-real=
-IFS=:
-for dir in $PATH; do
-  if [ "$dir" != "$here" ] && [ -x "$dir/npm" ]; then
-    real=$dir/npm
-    break
+find_real npm
+
+pass_on() {
+  if [ -z "$real" ]; then
+    echo "npm: there is no npm in this template" >&2
+    exit 127
   fi
-done
-unset IFS
-if [ -z "$real" ]; then
-  echo "npm: there is no npm in this image" >&2
-  exit 127
-fi
-[ -e /run/airlock/egress ] && exec "$real" "$@"
+  exec "$real" "$@"
+}
+[ -e /run/airlock/egress ] && pass_on "$@"
 
 verb=
 skip=
@@ -30,7 +28,7 @@ for word in "$@"; do
     continue
   fi
   case $word in
-  -h | --help | -v | --version) exec "$real" "$@" ;;
+  -h | --help | -v | --version) pass_on "$@" ;;
   --prefix | --cache | --userconfig | --registry | --tag | -w | --workspace | -C) skip=yes ;;
   -*) ;;
   file:*) ;;
@@ -38,7 +36,7 @@ for word in "$@"; do
     if [ -z "$verb" ]; then
       verb=$word
     elif [ ! -e "$word" ]; then
-      remote=yes
+      remote=${remote:-$word}
     fi
     ;;
   esac
@@ -46,14 +44,10 @@ done
 
 case $verb in
 install | i | in | add | ci | install-test | it | update | up | upgrade) ;;
-view | info | show | search | s | publish | outdated | audit | ping | login | adduser | whoami) remote=yes ;;
-*) exec "$real" "$@" ;;
+view | info | show | search | s | publish | outdated | audit | ping | login | adduser | whoami) remote=${remote:-PACKAGE} ;;
+exec | x | init | create) exec "${0%/*}/npx" ${remote:+"$remote"} ;;
+*) pass_on "$@" ;;
 esac
-if [ -n "$remote" ]; then
-  say_no
-  exit 1
-fi
-npm_config_offline=true "$real" "$@"
-code=$?
-[ $code -eq 0 ] || say_no
-exit $code
+[ -z "$remote" ] || say_no "$remote"
+[ -n "$real" ] || pass_on
+npm_config_offline=true "$real" "$@" || say_no PACKAGE

@@ -1,26 +1,39 @@
 #!/bin/sh
-# pip where there may be no way to an index: what is here is installed from here, all else is refused in one sentence.
-me=$(basename "$0")
-here=$(dirname "$0")
+# pip where nothing can be fetched: what is here is installed from here, all else is refused in one sentence.
+# $AIRLOCK_PYTHON: the Python that was told `-m pip`.
+me=${0##*/}
+. "${0%/*}/../find.sh"
 
 say_no() {
-  echo "$me: this sandbox has no egress door, so nothing can be fetched. A rule that allows pypi.org:443 and files.pythonhosted.org:443 would let it; local files and --no-index work without." >&2
+  name_of "$1"
+  [ "$name" = PACKAGE ] || name=$(printf %s "$name" | tr A-Z_ a-z-)
+  echo "$me: sandboxes have no network. On the host: airlock template build NAME --package python3-$name; wheels that --with copies in install with --no-index." >&2
+  exit 1
 }
 
-real=
-IFS=:
-for dir in $PATH; do
-  if [ "$dir" != "$here" ] && [ -x "$dir/$me" ]; then
-    real=$dir/$me
-    break
-  fi
-done
-unset IFS
-if [ -z "$real" ]; then
-  echo "$me: there is no pip in this image; the template \"data\" has it" >&2
-  exit 127
+python=$AIRLOCK_PYTHON
+unset AIRLOCK_PYTHON
+if [ -z "$python" ]; then
+  find_real "$me"
+elif "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("pip") is None)'; then
+  real=$python
+else
+  real=
 fi
-[ -e /run/airlock/egress ] && exec "$real" "$@"
+
+pip() {
+  if [ -n "$python" ]; then "$python" -m pip "$@"; else "$real" "$@"; fi
+}
+
+pass_on() {
+  if [ -z "$real" ]; then
+    echo "$me: there is no pip in this template; data has it: --template data" >&2
+    exit 127
+  fi
+  pip "$@"
+  exit
+}
+[ -e /run/airlock/egress ] && pass_on "$@"
 
 verb=
 skip=
@@ -31,17 +44,17 @@ for word in "$@"; do
     continue
   fi
   case $word in
-  --no-index | -h | --help | --version | -V) exec "$real" "$@" ;;
-  -r | --requirement) remote=yes ;;
+  --no-index | -h | --help | --version | -V) pass_on "$@" ;;
+  -r | --requirement) remote=${remote:-PACKAGE} skip=yes ;;
   -c | --constraint | -t | --target | --prefix | --root | --src | -i | --index-url | --extra-index-url | -f | --find-links) skip=yes ;;
   --platform | --python-version | --implementation | --abi | --progress-bar | --log | --proxy | --python | -d | --dest | -w | --wheel-dir) skip=yes ;;
   -*) ;;
-  *://* | *@*http*) remote=yes ;;
+  *://* | *@*http*) remote=${remote:-PACKAGE} ;;
   *)
     if [ -z "$verb" ]; then
       verb=$word
     elif [ ! -e "${word%%\[*}" ]; then
-      remote=yes
+      remote=${remote:-$word}
     fi
     ;;
   esac
@@ -49,14 +62,10 @@ done
 
 case $verb in
 install | download | wheel) ;;
-search | index) remote=yes ;;
-*) exec "$real" "$@" ;;
+search | index) remote=PACKAGE ;;
+*) pass_on "$@" ;;
 esac
-if [ -n "$remote" ]; then
-  say_no
-  exit 1
-fi
-PIP_NO_INDEX=1 "$real" "$@" --no-build-isolation
-code=$?
-[ $code -eq 0 ] || say_no
-exit $code
+[ -z "$remote" ] || say_no "$remote"
+[ -n "$real" ] || pass_on
+export PIP_NO_INDEX=1
+pip "$@" --no-build-isolation || say_no PACKAGE

@@ -1,12 +1,14 @@
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AirlockError, type ControlCall, type Self } from '@airlock/contract'
+import { AirlockError, type AskAnswer, type ControlCall, type Self } from '@airlock/contract'
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { controlDoor } from './control-door.ts'
-import type { Door } from './doors.ts'
+import type { Door } from '../doors.ts'
+import type { ControlAnswer } from '../link/control-plane-link.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const SELF: Self = {
@@ -18,12 +20,13 @@ const SELF: Self = {
   expiresAt: '2026-01-01T00:00:00.000Z',
   sandboxExpiresAt: '2026-01-01T00:00:00.000Z',
 }
+const AT = { sandbox: SANDBOX, config: { door: 'control', version: '1' } } as const
 const HEAD = 'Host: airlock\r\nAuthorization: Bearer alt_x.y\r\n'
 
 let dir: string
 let door: Door
 let calls: ControlCall[]
-let answer: () => Promise<Self>
+let answer: () => Promise<ControlAnswer>
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-door-'))
@@ -46,6 +49,23 @@ describe('what passes', () => {
     const { status, body } = await send(`${line} HTTP/1.1\r\n${HEAD}\r\n`)
     expect([status, body]).toEqual([200, SELF])
     expect(calls).toEqual([{ sandbox: SANDBOX, token: 'alt_x.y', ask }])
+  })
+
+  it('asks for an action with its detail, under the id that a refusal names, and passes the answer on', async () => {
+    const allowed: AskAnswer = { allowed: true, rules: [] }
+    answer = async () => allowed
+    const { status, body } = await post({ action: 'deploy', detail: { to: 'prod' }, waitSeconds: 3 })
+    expect([status, body]).toEqual([200, allowed])
+    const requestId = expect.stringMatching(/^req_/) as string
+    const asked = { action: 'deploy', detail: { to: 'prod' }, waitSeconds: 3 }
+    expect(calls).toEqual([{ sandbox: SANDBOX, token: 'alt_x.y', ask: 'ask', requestId, body: asked }])
+    answer = async () => Promise.reject(new AirlockError('approval_required', undefined, { approval: 'apr_1' }))
+    const refused = await post({ action: 'deploy' })
+    expect(refused.status).toBe(428)
+    const [, call] = calls
+    expect(refused.body).toMatchObject({
+      error: { code: 'approval_required', approval: 'apr_1', requestId: call?.ask === 'ask' && call.requestId },
+    })
   })
 
   it('carries no header, name or query of the request but the token', async () => {
@@ -94,6 +114,7 @@ describe('what does not pass', () => {
     ['an old version', `GET /v1/self HTTP/1.0\r\n${HEAD}\r\n`, 400],
     ['a body', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`, 400],
     ['chunks', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+    ['an encoded body', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Content-Encoding: gzip\r\n\r\n`, 400],
     ['an upgrade', `GET /v1/self HTTP/1.1\r\n${HEAD}Connection: upgrade\r\nUpgrade: h2c\r\n\r\n`, 400],
     ['an expectation', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`, 400],
     ['an odd expectation', `POST /v1/self/token HTTP/1.1\r\n${HEAD}Expect: more\r\n\r\n`, 400],
@@ -122,6 +143,42 @@ describe('what does not pass', () => {
     expect(calls).toEqual([])
   })
 
+  it.each<[string, unknown]>([
+    ['no action', {}],
+    ['another spelling of an action', { action: 'Deploy' }],
+    ['an action that is too long', { action: 'a'.repeat(65) }],
+    ['a field that is not known', { action: 'a', sandbox: 'other' }],
+    ['a detail that is no object', { action: 'a', detail: ['x'] }],
+    ['a detail that is too large', { action: 'a', detail: { x: 'y'.repeat(4096) } }],
+    ['a detail that is too deep', { action: 'a', detail: deep(7) }],
+    ['a detail as deep as the body allows', { action: 'a', detail: deep(2500) }],
+    ['a detail with a key that schemas drop', '{"action":"a","detail":{"__proto__":{"x":1}}}'],
+    ['a wait that is too long', { action: 'a', waitSeconds: 301 }],
+    ['no JSON', 'noise'],
+    ['nothing', ''],
+  ])('an ask with %s', async (_what, body) => {
+    const { status, body: said } = await post(body)
+    expect([status, said]).toMatchObject([400, { error: { code: 'invalid_request' } }])
+    expect(calls).toEqual([])
+  })
+
+  it('a body that is larger than an ask can be', async () => {
+    const { status, body } = await post({ action: 'a', detail: { x: 'y'.repeat(20_000) } })
+    expect([status, body]).toMatchObject([413, { error: { code: 'body_too_large' } }])
+  })
+
+  it('more asks at once than a person is asked about', async () => {
+    const held = Promise.withResolvers<AskAnswer>()
+    answer = () => held.promise
+    const waiting = Array.from({ length: 8 }, async () => post({ action: 'a', waitSeconds: 300 }))
+    await expect.poll(() => calls.length).toBe(8)
+    expect((await post({ action: 'a' })).status).toBe(429)
+    answer = async () => SELF
+    expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
+    held.resolve({ allowed: true, rules: [] })
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200))
+  })
+
   it('CONNECT, which is cut off', async () => {
     expect((await send(`CONNECT airlock:80 HTTP/1.1\r\n${HEAD}\r\n`)).text).toBe('')
     expect(calls).toEqual([])
@@ -141,9 +198,50 @@ describe('what does not pass', () => {
     expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
   })
 
-  it('more connections than it has', async () => {
-    const silent = await Promise.all(Array.from({ length: 16 }, async () => dial()))
+  it('more connections than it has, when all of them wait for an answer', async () => {
+    const held = Promise.withResolvers<ControlAnswer>()
+    answer = () => held.promise
+    const served = Array.from({ length: 16 }, async () => send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`))
+    await expect.poll(() => calls.length).toBe(16)
     expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).text).toBe('')
+    held.resolve(SELF)
+    expect((await Promise.all(served)).map(({ status }) => status)).toEqual(served.map(() => 200))
+  })
+})
+
+describe('a newcomer takes the place of', () => {
+  const PARTS = {
+    silent: '',
+    'in the middle of a head': 'GET /v1/self HTTP/1.1\r\nHost: air',
+    'idle after an answer': `GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`,
+  }
+  it.each(Object.entries(PARTS))('a connection that is %s, the oldest first', async (_what, said) => {
+    const others = await Promise.all(Array.from({ length: 16 }, async () => dial()))
+    for (const [at, socket] of others.entries()) {
+      if (said === '') break
+      socket.write(said)
+      // One after the other, so that it is known which is the oldest.
+      if (said.endsWith('\r\n\r\n')) await once(socket, 'data')
+      else await expect.poll(() => socket.bytesWritten, { message: `${at}` }).toBe(said.length)
+    }
+    const closed = others.map((socket) => new Promise((resolve) => socket.once('close', () => resolve(true))))
+    const { status } = await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)
+    expect(status).toBe(200)
+    await closed[0]
+    expect(others.map(({ closed }) => closed)).toEqual(others.map((_, at) => at === 0))
+    for (const socket of others) socket.destroy()
+  })
+
+  it('none that waits for an answer', async () => {
+    const held = Promise.withResolvers<ControlAnswer>()
+    answer = () => held.promise
+    const served = send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)
+    await expect.poll(() => calls.length).toBe(1)
+    answer = async () => SELF
+    const silent = await Promise.all(Array.from({ length: 40 }, async () => dial()))
+    expect((await send(`GET /v1/self HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200)
+    held.resolve(SELF)
+    expect((await served).status).toBe(200)
     for (const socket of silent) socket.destroy()
   })
 })
@@ -179,19 +277,29 @@ describe('the socket', () => {
 
   it('cannot be opened where there is no directory', async () => {
     await expect(
-      controlDoor({ controlPlane: { ask: async () => SELF }, log: quiet() })({ sandbox: SANDBOX, dir: `${dir}/no` }),
+      controlDoor({ controlPlane: { call: async () => SELF }, log: quiet() })({ ...AT, dir: `${dir}/no` }),
     ).rejects.toThrow('EACCES')
   })
 })
 
 async function open(): Promise<Door> {
   const controlPlane = {
-    ask: async (call: ControlCall) => {
+    call: async (call: ControlCall) => {
       calls.push(call)
       return answer()
     },
   }
-  return controlDoor({ controlPlane, log: quiet() })({ sandbox: SANDBOX, dir })
+  return controlDoor({ controlPlane, log: quiet() })({ ...AT, dir })
+}
+
+async function post(body: unknown) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return send(`POST /v1/self/ask HTTP/1.1\r\n${HEAD}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+}
+
+/** An object with objects in it, so many levels. */
+function deep(levels: number): object {
+  return Array.from({ length: levels - 1 }).reduce<object>((inner) => ({ x: inner }), {})
 }
 
 function quiet() {

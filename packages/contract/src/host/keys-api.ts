@@ -1,0 +1,43 @@
+import { z } from 'zod'
+import { upstreamKind, upstreamName } from './model-routes.ts'
+
+/**
+ * The API of the process `keys` for the doors: HTTP over a unix socket that only the doors can open.
+ *
+ * | call | body → answer |
+ * |---|---|
+ * | `POST /call` | a request of a model as JSON, with `CALL_HEADERS.reservation` → the upstream's answer, as it comes |
+ * | `GET /health` | → `keysHealth` |
+ *
+ * A call has `content-length` and `content-type: application/json`, and no header but these, `host` and `connection`. An
+ * error of ours is `{error: {code, message}}` with the status of its code. An answer of the upstream is 200, whatever
+ * the upstream said: its own status is in `CALL_HEADERS.status`. It ends with the trailer `CALL_HEADERS.end`: `whole`, or
+ * the code of the error that cut it. An answer without that trailer was cut too.
+ */
+export const CALL_HEADERS = {
+  reservation: 'airlock-reservation',
+  status: 'airlock-upstream-status',
+  end: 'airlock-end',
+} as const
+
+/** The life of a `keys` process, in the public directory: a new random text each time it starts. */
+export const KEYS_LIFE_FILE = 'keys.life'
+/** The public half of what signs reservations, in the public directory. */
+export const RESERVATION_KEY_FILE = 'reservation.pub'
+
+export const upstreamHealth = z.strictObject({
+  name: upstreamName,
+  kind: upstreamKind,
+  /** `none` where the upstream needs no key. */
+  key: z.enum(['present', 'absent', 'malformed', 'none']),
+  /** Status of the latest answer. */
+  lastStatus: z.int().nullable(),
+  /** Error code of the latest call; null when that call had an answer. */
+  lastError: z.string().nullable(),
+  breaker: z.enum(['closed', 'open', 'half-open']),
+  calls: z.int(),
+})
+export type UpstreamHealth = z.infer<typeof upstreamHealth>
+
+export const keysHealth = z.strictObject({ upstreams: z.array(upstreamHealth) })
+export type KeysHealth = z.infer<typeof keysHealth>

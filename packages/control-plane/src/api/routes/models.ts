@@ -1,0 +1,6 @@
+import type { App } from '../../app/app.ts'
+import { type Handlers, json } from '../call.ts'
+
+export function modelHandlers({ models }: Pick<App, 'models'>) {
+  return { listModels: async () => json({ items: [...models.list()] }) } satisfies Partial<Handlers>
+}

@@ -1,0 +1,37 @@
+import {
+  AirlockError,
+  BUILT_DOORS,
+  type BuiltDoor,
+  type DoorConfig,
+  type DoorName,
+  DOORS,
+  isBuilt,
+} from '@airlock/contract'
+
+/** Every sandbox has it, whatever its template says. */
+const OF_ALL: DoorName = 'control'
+
+/** The doors of a new sandbox: those of all, of its template, and those that the caller names. */
+export function doorsOf(...asked: readonly (readonly DoorName[])[]): DoorName[] {
+  const wanted = new Set<DoorName>([OF_ALL, ...asked.flat()])
+  return DOORS.filter((door) => wanted.has(door))
+}
+
+/** Fails closed: nobody enforces the rules of a door that is not built. */
+export function assertBuilt(doors: readonly DoorName[], refusal: 'invalid_request' | 'template_invalid'): void {
+  const absent = doors.filter((door) => !isBuilt(door))
+  if (absent.length === 0) return
+  throw new AirlockError(refusal, `doors: this server has no ${absent.join(', ')} door.`, {
+    hint: `It has: ${BUILT_DOORS.join(', ')}.`,
+  })
+}
+
+/** Configuration of each door of a sandbox. A door that this version cannot open stays shut. */
+export function configsOf({ doors }: { readonly doors: readonly DoorName[] }): DoorConfig[] {
+  return doors.filter((door) => isBuilt(door)).map((door) => CONFIGS[door])
+}
+
+const CONFIGS: { readonly [D in BuiltDoor]: Extract<DoorConfig, { door: D }> } = {
+  // It has no settings.
+  control: { door: 'control', version: '1' },
+}

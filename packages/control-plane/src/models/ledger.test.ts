@@ -1,0 +1,176 @@
+import type { BudgetLimits, CloseModelCall } from '@airlock/contract'
+import { newId } from '@airlock/std'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { putSetLimits } from '../store/budgets.ts'
+import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
+import { listLostModelCalls, type StoredModelCall, sumCeilings } from '../store/model-calls.ts'
+import { insertTenantIfAbsent } from '../store/tenants.ts'
+import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
+import { sumSpent, sumUsage } from '../store/usage.ts'
+import { closeCall, openCall } from './ledger.ts'
+
+const NOW = Date.parse('2026-11-16T23:59:00Z')
+const MINUTE = 60_000
+const DEFAULTS: BudgetLimits = {
+  sandboxes: 3,
+  memoryBytes: 1000,
+  diskBytes: 1000,
+  cpus: 2,
+  computeSecondsPerDay: 10,
+  dollarsPerDay: 1,
+}
+/** Costs $0.25. */
+const USED = { inputTokens: 100_000, outputTokens: 20_000, cacheReadTokens: 100_000, cacheWriteTokens: 10_000 }
+const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+const PRICE = { input: 1_000_000, output: 5_000_000, cacheRead: 300_000, cacheWrite: 2_000_000 }
+
+for (const dialect of DIALECTS)
+  describe(`model calls on ${dialect.name}`, dialect.options, () => {
+    let stores: TestStores
+    let place: StorePlace
+    let store: Store
+    beforeAll(async () => {
+      stores = await dialect.start()
+    })
+    afterAll(async () => stores?.stop())
+    beforeEach(async () => {
+      place = await stores.make()
+      store = await openStore(place)
+      await store.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 1 }))
+    })
+    afterEach(async () => store.close())
+
+    const open = async (of: Partial<StoredModelCall> = {}, by = store): Promise<string> => {
+      const call = aCall(of)
+      await by.transaction((db) => openCall(db, call, DEFAULTS))
+      return call.id
+    }
+    const close = async (id: string, usage: CloseModelCall['usage'], at = NOW) =>
+      store.transaction((db) => closeCall(db, id, { usage, at }))
+    const spent = async (agent: string | null = 'a', day = '2026-11-16') =>
+      store.query(async (db) => ({
+        spent: (await sumSpent(db, { tenant: 'acme', agent, day })).microDollars,
+        held: await sumCeilings(db, { tenant: 'acme', agent, day }),
+      }))
+
+    it('hold their ceiling while they are under way, and cost what the upstream reported', async () => {
+      const id = await open({ ceilingMicroDollars: 600_000 })
+      expect(await spent()).toEqual({ spent: 0, held: 600_000 })
+      expect(await close(id, USED)).toMatchObject({ id, agent: 'a', microDollars: 250_000 })
+      expect(await spent()).toEqual({ spent: 250_000, held: 0 })
+    })
+
+    it('are refused when their ceiling does not fit into what is left, with the sums', async () => {
+      await close(await open({ ceilingMicroDollars: 600_000 }), USED)
+      await open({ ceilingMicroDollars: 500_000 })
+      await expect(open({ ceilingMicroDollars: 250_001 })).rejects.toMatchObject({
+        code: 'budget_exhausted',
+        message:
+          'The call may cost $0.250001, and the agent a has $0.25 left today: $0.25 of $1 are spent, $0.5 are reserved ' +
+          'for calls under way.',
+        hint: 'Ask for fewer tokens, or raise it with the admin key: airlock budget set a --dollars 2',
+      })
+      await open({ ceilingMicroDollars: 250_000 })
+    })
+
+    it('are bounded by the budget of their tenant as well', async () => {
+      const set = { limits: { dollarsPerDay: 0.5 }, at: NOW }
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: null }, set))
+      await open({ agent: 'a', ceilingMicroDollars: 300_000 })
+      await expect(open({ agent: 'b', ceilingMicroDollars: 300_000 })).rejects.toThrow(
+        'and the tenant acme has $0.2 left today',
+      )
+    })
+
+    it('of a free model pass when nothing is left', async () => {
+      await open({ ceilingMicroDollars: 1_000_000 })
+      await open({ ceilingMicroDollars: 0 })
+    })
+
+    it('become one fact, however often their end is reported, and the first report holds', async () => {
+      const id = await open({ ceilingMicroDollars: 600_000 })
+      await close(id, USED)
+      for (const late of [USED, 'unreported', 'unsent'] as const) expect(await close(id, late)).toBeUndefined()
+      expect(await spent()).toEqual({ spent: 250_000, held: 0 })
+    })
+
+    it.each([
+      ['unsent', 0],
+      ['unreported', 600_000],
+      [NONE, 0],
+    ] as const)('that end as %j cost %d', async (usage, cost) => {
+      await close(await open({ ceilingMicroDollars: 600_000 }), usage)
+      expect(await spent()).toEqual({ spent: cost, held: 0 })
+    })
+
+    it('are paid by the day on which they began', async () => {
+      const id = await open({ ceilingMicroDollars: 600_000 })
+      await close(id, USED, NOW + 2 * MINUTE)
+      expect(await spent()).toEqual({ spent: 250_000, held: 0 })
+      expect(await spent('a', '2026-11-17')).toEqual({ spent: 0, held: 0 })
+      await open({ ceilingMicroDollars: 1_000_000, openedAt: NOW + MINUTE })
+    })
+
+    it('are in the report of usage', async () => {
+      await close(await open(), USED)
+      await close(await open(), 'unreported')
+      const filter = { tenant: 'acme', agents: null, from: undefined, to: undefined, limit: 10 }
+      expect(await store.query((db) => sumUsage(db, filter))).toMatchObject([{ agent: 'a', microDollars: 350_000 }])
+    })
+
+    it('that nobody will report are found: over time, or of a doors process that is gone', async () => {
+      const late = await open({ expiresAt: NOW })
+      const orphan = await open({ doors: 'before' })
+      await open({ node: 'other', doors: 'before' })
+      await open()
+      const lost = async (doors: string | null) => {
+        const found = await store.query((db) => listLostModelCalls(db, { node: 'here', now: NOW, doors, limit: 10 }))
+        return found.map(({ id }) => id).toSorted()
+      }
+      expect(await lost(null)).toEqual([late])
+      expect(await lost('now')).toEqual([late, orphan].toSorted())
+    })
+
+    it('never cost more together than the budget, however many begin at once', async () => {
+      const step = fc.record({ ceiling: fc.nat(400_000), share: fc.double({ min: 0, max: 1, noNaN: true }) })
+      const steps = fc.array(step, { minLength: 1, maxLength: 20 })
+      let runs = 0
+      await fc.assert(
+        fc.asyncProperty(steps, async (calls) => {
+          const agent = `p${++runs}`
+          await Promise.all(
+            calls.map(async ({ ceiling, share }) => {
+              const id = await open({ agent, ceilingMicroDollars: ceiling }).catch(() => undefined)
+              if (id === undefined) return
+              const used = { ...NONE, inputTokens: Math.floor(ceiling * share) }
+              const end = share > 0.9 ? 'unreported' : used
+              await close(id, end)
+            }),
+          )
+          const { spent: cost, held } = await spent(agent)
+          expect(held).toBe(0)
+          expect(cost).toBeLessThanOrEqual(DEFAULTS.dollarsPerDay * 1e6)
+        }),
+        { numRuns: 10 },
+      )
+    })
+  })
+
+function aCall(of: Partial<StoredModelCall>): Omit<StoredModelCall, 'day'> {
+  return {
+    id: newId('cal'),
+    node: 'here',
+    doors: 'now',
+    tenant: 'acme',
+    agent: 'a',
+    sandbox: 'sbx_1',
+    model: 'small',
+    upstream: 'main',
+    price: JSON.stringify(PRICE),
+    ceilingMicroDollars: 100_000,
+    openedAt: NOW,
+    expiresAt: NOW + MINUTE,
+    ...of,
+  }
+}

@@ -1,0 +1,184 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  type CloseModelCall,
+  KEYS_LIFE_FILE,
+  type OpenModelCall,
+  policyDocument,
+  RESERVATION_KEY_FILE,
+  type ServedModel,
+  verifyReservation,
+} from '@airlock/contract'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
+import { sumCeilings } from '../store/model-calls.ts'
+import { TestRecorder } from '../testing/recorder.ts'
+import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
+import { Policies } from '../policies/policies.ts'
+import { dayOf } from '../spend/reserve.ts'
+import { Usage } from '../spend/usage.ts'
+import { ModelCatalog } from './catalog.ts'
+import { ModelCalls } from './model-calls.ts'
+import { ReservationDesk } from './reservation-desk.ts'
+
+const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
+const LIFE = 'a'.repeat(26)
+const SMALL: ServedModel = {
+  name: 'small',
+  aliases: ['little'],
+  upstream: { name: 'main', kind: 'openai', model: 'small-2026' },
+  contextWindow: 8000,
+  maxOutput: 1000,
+  price: { input: 1_000_000, output: 2_000_000, cacheRead: 0, cacheWrite: 1_000_000 },
+}
+const ASKED = { route: 'chat', stream: true, inputTokens: 100, maxOutputTokens: 50, ceilingMicroDollars: 200 } as const
+const USED = { inputTokens: 80, outputTokens: 20, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+for (const dialect of DIALECTS)
+  describe(`model calls on ${dialect.name}`, dialect.options, () => {
+    let recorder: TestRecorder
+    let stores: TestStores
+    let world: World
+    let calls: ModelCalls
+    let sandbox: string
+    let publicDir: string
+    beforeAll(async () => {
+      recorder = await TestRecorder.start()
+      stores = await dialect.start()
+    })
+    afterAll(async () => {
+      await recorder?.stop()
+      await stores?.stop()
+    })
+    beforeEach(async () => {
+      world = await World.make(recorder, { place: await stores.make(), budget: { dollarsPerDay: 0.001 } })
+      publicDir = join(world.home, 'public')
+      mkdirSync(publicDir)
+      writeFileSync(join(publicDir, KEYS_LIFE_FILE), LIFE)
+      const reservations = new ReservationDesk(generateKeyPairSync('ed25519').privateKey, publicDir)
+      await reservations.publish()
+      calls = new ModelCalls({ ...world.context, models: new ModelCatalog([SMALL]), reservations })
+      sandbox = (await world.lifecycle.creation.create(CALLER, aSandbox())).id
+    })
+    afterEach(async () => world.close())
+
+    const rule = (effect: 'allow' | 'deny', models: string) => ({
+      id: `${effect}-models`,
+      kind: 'model' as const,
+      effect,
+      risk: 'low' as const,
+      reason: 'it is a test',
+      match: { models: [models] },
+    })
+    const allow = async (...rules: ReturnType<typeof rule>[]) => {
+      const document = policyDocument.parse({ name: 'models', rules })
+      await new Policies(world.context).put(ADMIN, 'models', { scope: 'tenant', document })
+      await world.context.policies.refresh()
+    }
+    const open = async (asked: Partial<OpenModelCall> = {}, doors = 'doors1') =>
+      calls.open({ ...ASKED, sandbox, model: 'small', ...asked }, doors)
+    const close = async (callId: string, end: Partial<CloseModelCall> = {}) =>
+      calls.close({ callId, usage: USED, status: 200, error: null, firstByteMs: 5, durationMs: 9, ...end })
+    const dollars = async () => (await new Usage(world.context).report(CALLER, {})).items.map((row) => row.dollars)
+    const held = async () => {
+      const of = { tenant: 'default', agent: 'default', day: dayOf(world.clock.now()) }
+      return world.store.query((db) => sumCeilings(db, of))
+    }
+    const story = async () =>
+      (await world.evidence(sandbox))
+        .filter(({ point }) => point === 'model.call')
+        .map(({ status, payload, error }) => ({ status, payload, error }))
+
+    it('are allowed by a rule, reserved, recorded before and after, and billed by their usage', async () => {
+      await allow(rule('allow', 'small'))
+      const { callId, reservation } = await open({ model: 'little' })
+      const key = createPublicKey(readFileSync(join(publicDir, RESERVATION_KEY_FILE)))
+      expect(verifyReservation(reservation ?? '', key, world.clock.now())).toMatchObject({
+        callId,
+        life: LIFE,
+        account: 'default/default',
+        upstream: 'main',
+        model: 'small-2026',
+        ceiling: 200,
+        maxOutputTokens: 50,
+      })
+      expect(await held()).toBe(200)
+      await close(callId)
+      await close(callId)
+      expect(await held()).toBe(0)
+      expect(await dollars()).toEqual([0.00012])
+      const asked = {
+        model: 'small',
+        asked: 'little',
+        upstream: 'main',
+        call: callId,
+        ceiling: { input: 100, output: 50, microDollars: 200 },
+      }
+      expect(await story()).toMatchObject([
+        { status: 'requested', payload: asked },
+        {
+          status: 'done',
+          payload: { call: callId, usage: { input: 80, output: 20, cacheRead: 0 }, microDollars: 120, httpStatus: 200 },
+        },
+      ])
+    })
+
+    it('that a policy denies reserve nothing and are in the evidence', async () => {
+      await allow(rule('allow', '*'), rule('deny', 'small'))
+      await expect(open()).rejects.toMatchObject({ code: 'policy_denied' })
+      expect(await held()).toBe(0)
+      expect(await story()).toMatchObject([{ status: 'denied', error: { code: 'policy_denied' } }])
+    })
+
+    it('of an unknown model name what to type', async () => {
+      await expect(open({ model: 'none' })).rejects.toMatchObject({
+        code: 'model_not_found',
+        hint: 'List the models: airlock llm models',
+      })
+    })
+
+    it('beyond the budget are refused, and what is held is free again after the end', async () => {
+      await allow(rule('allow', '*'))
+      const { callId } = await open({ ceilingMicroDollars: 900 })
+      await expect(open()).rejects.toMatchObject({ code: 'budget_exhausted' })
+      await close(callId, { usage: 'unsent', error: 'upstream_unavailable', status: 503 })
+      await open()
+    })
+
+    it('whose record cannot be written do not happen, and hold nothing', async () => {
+      await allow(rule('allow', '*'))
+      world.refused = ['model.call requested']
+      await expect(open()).rejects.toMatchObject({ code: 'evidence_unavailable' })
+      expect(await held()).toBe(0)
+    })
+
+    it('are refused when `keys` is not up, and hold nothing', async () => {
+      await allow(rule('allow', '*'))
+      rmSync(join(publicDir, KEYS_LIFE_FILE))
+      await expect(open()).rejects.toMatchObject({ code: 'upstream_unavailable' })
+      expect(await held()).toBe(0)
+    })
+
+    it('of a doors process that died cost their ceiling, once', async () => {
+      await allow(rule('allow', '*'))
+      const { callId } = await open()
+      await calls.closeLost('doors1')
+      expect(await held()).toBe(200)
+      await calls.closeLost('doors2')
+      await close(callId)
+      expect([await held(), await dollars()]).toEqual([0, [0.0002]])
+      expect((await story()).map(({ status }) => status)).toEqual(['requested', 'unknown'])
+    })
+
+    it('with a ceiling below the price of their output are refused', async () => {
+      await allow(rule('allow', '*'))
+      await expect(open({ ceilingMicroDollars: 99 })).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
+    it('of a sandbox that is gone, or whose agent may not act, are refused', async () => {
+      await allow(rule('allow', '*'))
+      await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'test' })
+      await expect(open()).rejects.toMatchObject({ code: 'sandbox_ended' })
+    })
+  })

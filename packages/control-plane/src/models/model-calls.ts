@@ -1,0 +1,204 @@
+import {
+  AirlockError,
+  type CloseModelCall,
+  type OpenedModelCall,
+  type OpenModelCall,
+  type ServedModel,
+} from '@airlock/contract'
+import { newId } from '@airlock/std'
+import type { Context } from '../app/context.ts'
+import { deedOf, type Governed } from '../evidence/evidence.ts'
+import { assertUsable } from '../sandboxes/admit.ts'
+import { findAgent } from '../store/agents.ts'
+import { listLostModelCalls } from '../store/model-calls.ts'
+import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
+import { callerOf } from './caller-of.ts'
+import { closeCall, type ClosedCall, openCall } from './ledger.ts'
+
+/** Longer than the read timeout of any upstream: a call that is open then has no end any more. */
+const CALL_LIFE_MS = 25 * 3_600_000
+/** Lost calls that are closed in one look of the sweep. */
+const MAX_LOST = 100
+
+type World = Pick<
+  Context,
+  | 'models'
+  | 'reservations'
+  | 'store'
+  | 'node'
+  | 'clock'
+  | 'audit'
+  | 'guardian'
+  | 'kills'
+  | 'readiness'
+  | 'budgetDefaults'
+>
+
+/**
+ * Calls of models by sandboxes: decided on, paid for and recorded before their first byte leaves. Every call that was opened
+ * becomes exactly one fact of the ledger, whoever dies meanwhile.
+ */
+export class ModelCalls {
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** `doors`: the process that will report the end. */
+  async open(asked: OpenModelCall, doors: string): Promise<OpenedModelCall> {
+    const { readiness, guardian } = this.#world
+    readiness.assert('granting')
+    const row = await this.#callerRow(asked.sandbox)
+    const model = this.#world.models.get(asked.model)
+    assertPlausible(asked, model)
+    const callId = newId('cal', this.#world.clock.now())
+    const caller = callerOf(row, callId)
+    const deed = deedOf(caller, row, { point: 'model.call', payload: describe(asked, model) })
+    const passed = await guardian.pass(caller, deed, { kind: 'model', model: model.name })
+    return this.#openPassed({ asked, model, row, callId, passed, doors })
+  }
+
+  /** Idempotent. A call that nobody opened, or whose end is in the ledger, changes nothing. */
+  async close(end: CloseModelCall): Promise<void> {
+    const { store, clock } = this.#world
+    const call = await store.transaction(async (db) => closeCall(db, end.callId, { usage: end.usage, at: clock.now() }))
+    if (call) this.#noteEnd(call, end)
+  }
+
+  /** One look of the sweep: calls that nobody will report are charged their ceilings. `doors`: the process that is up. */
+  async closeLost(doors: string | null): Promise<void> {
+    const { store, node, clock } = this.#world
+    const now = clock.now()
+    const lost = await store.query((db) => listLostModelCalls(db, { node: node.id, now, doors, limit: MAX_LOST }))
+    for (const { id } of lost)
+      await this.close({
+        callId: id,
+        usage: 'unreported',
+        status: null,
+        error: 'door_unavailable',
+        firstByteMs: null,
+        durationMs: 0,
+      })
+  }
+
+  async #openPassed(of: Opening): Promise<OpenedModelCall> {
+    const { asked, model, row, callId, passed } = of
+    const { store, audit, clock, node, budgetDefaults } = this.#world
+    const now = clock.now()
+    const { tenant, agent, id: sandbox } = row
+    const upstream = model.upstream?.name ?? 'airlock'
+    const ceilingMicroDollars = asked.ceilingMicroDollars
+    const at = { openedAt: now, expiresAt: now + CALL_LIFE_MS }
+    const who = { id: callId, node: node.id, doors: of.doors, tenant, agent, sandbox }
+    const call = { ...who, model: model.name, upstream, price: JSON.stringify(model.price), ceilingMicroDollars, ...at }
+    await store.transaction((db) => openCall(db, call, budgetDefaults))
+    try {
+      await audit.require({ ...passed, status: 'requested', payload: { ...passed.payload, call: callId } })
+      return { callId, reservation: await this.#reserve(of, now) }
+    } catch (error) {
+      await store.transaction((db) => closeCall(db, callId, { usage: 'unsent', at: now }))
+      throw error
+    }
+  }
+
+  async #reserve({ asked, model, row, callId }: Opening, now: number): Promise<string | null> {
+    if (model.upstream === null) return null
+    const { tenant, agent, id: sandbox, template } = row
+    const account = `${tenant}/${agent}`
+    const what = {
+      callId,
+      node: this.#world.node.id,
+      tenant,
+      agent,
+      sandbox,
+      account,
+      upstream: model.upstream.name,
+      route: asked.route,
+      model: model.upstream.model,
+      ceiling: asked.ceilingMicroDollars,
+      maxOutputTokens: asked.maxOutputTokens,
+      identity: {
+        run_id: sandbox,
+        attempt: 0,
+        graph_id: template,
+        user_id: account,
+        existing_trace_id: null,
+        session_id: null,
+        trace_user_id: null,
+      },
+    }
+    return this.#world.reservations.issue(what, now)
+  }
+
+  /** Who came by the socket of a sandbox: only one that lives, of an agent that may act. */
+  async #callerRow(sandbox: string): Promise<StoredSandbox> {
+    const { store, kills } = this.#world
+    const row = await store.query((db) => findSandbox(db, sandbox))
+    if (row?.state !== 'active') throw new AirlockError('sandbox_ended')
+    kills.assertAlive({ tenant: row.tenant, agent: row.agent, sandbox: row.id })
+    const agent = await store.query((db) => findAgent(db, row))
+    if (!agent) throw new AirlockError('agent_not_found')
+    assertUsable(agent)
+    if (agent.generation !== row.generation) throw new AirlockError('stale_generation')
+    return row
+  }
+
+  #noteEnd(call: ClosedCall, end: CloseModelCall): void {
+    const { tenant, agent, sandbox, model, upstream, id } = call
+    const { usage, status, error, firstByteMs, durationMs } = end
+    const payload = {
+      call: id,
+      model,
+      upstream,
+      usage: inRecord(usage),
+      microDollars: call.microDollars,
+      httpStatus: status,
+      firstByteMs,
+    }
+    const record = { tenant, agent, sandbox, actor: `sandbox:${sandbox}`, point: 'model.call' as const, durationMs }
+    if (error === null) this.#world.audit.note({ ...record, status: 'done', payload })
+    else
+      this.#world.audit.note({
+        ...record,
+        status: usage === 'unreported' ? 'unknown' : 'failed',
+        payload: { ...payload, error },
+      })
+  }
+}
+
+interface Opening {
+  readonly asked: OpenModelCall
+  readonly model: ServedModel
+  readonly row: StoredSandbox
+  readonly callId: string
+  readonly passed: Governed
+  readonly doors: string
+}
+
+/** In words that redaction does not take for secrets. */
+function inRecord(usage: CloseModelCall['usage']) {
+  if (typeof usage === 'string') return usage
+  const { inputTokens: input, outputTokens: output, cacheReadTokens: cacheRead, cacheWriteTokens: cacheWrite } = usage
+  return { input, output, cacheRead, cacheWrite }
+}
+
+/** Evidence has the size of what was asked, never its words. */
+function describe(asked: OpenModelCall, model: ServedModel) {
+  const { route, stream, inputTokens: input, maxOutputTokens: output, ceilingMicroDollars: microDollars } = asked
+  const bounds = { ceiling: { input, output, microDollars } }
+  return {
+    model: model.name,
+    asked: asked.model,
+    upstream: model.upstream?.name ?? 'airlock',
+    route,
+    stream,
+    ...bounds,
+  }
+}
+
+/** The doors count; whoever takes them over must not get output that nobody set money aside for. */
+function assertPlausible({ maxOutputTokens, ceilingMicroDollars }: OpenModelCall, { price }: ServedModel): void {
+  if (ceilingMicroDollars * 1_000_000 < maxOutputTokens * price.output)
+    throw new AirlockError('invalid_request', 'The ceiling of the call is below the price of its output.')
+}

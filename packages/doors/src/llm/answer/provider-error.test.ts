@@ -1,0 +1,173 @@
+import Anthropic from '@anthropic-ai/sdk'
+import { AirlockError } from '@airlock/contract'
+import OpenAI from 'openai'
+import { describe, expect, it } from 'vitest'
+import type { Protocol } from '../routes/find-route.ts'
+import { errorAnswer, textOf } from './error-body.ts'
+import { MAX_ERROR_BYTES, type ProviderFailure, typeFailure } from './provider-error.ts'
+
+const CANARY = 'sk-canary-0123456789abcdefghij'
+const json = (error: unknown) => Buffer.from(JSON.stringify({ error }))
+const failure = (change: Partial<ProviderFailure>): ProviderFailure => ({
+  status: 400,
+  retryAfter: undefined,
+  body: json({ message: `because ${CANARY}`, type: 'x', code: 'y' }),
+  ...change,
+})
+
+describe('an error of the provider', () => {
+  it.each([
+    [401, 'provider_refused', 502],
+    [402, 'provider_refused', 502],
+    [403, 'provider_refused', 502],
+    [404, 'model_not_found', 404],
+    [408, 'provider_unavailable', 503],
+    [429, 'provider_busy', 429],
+    [500, 'provider_unavailable', 503],
+    [502, 'provider_unavailable', 503],
+    [529, 'provider_unavailable', 503],
+    [599, 'provider_unavailable', 503],
+    [200, 'provider_broken', 502],
+    [301, 'provider_broken', 502],
+    [600, 'provider_broken', 502],
+  ])('%d is %s, and nothing of its text is passed on', (status, code, ours) => {
+    const typed = typeFailure(failure({ status }))
+    expect([typed.error.code, typed.status]).toEqual([code, ours])
+    expect(`${typed.error.message} ${typed.error.hint}`).not.toContain('because')
+  })
+
+  it.each([400, 409, 413, 422])('%d keeps its status and says what the provider said, masked', (status) => {
+    const typed = typeFailure(failure({ status }))
+    expect([typed.error.code, typed.status]).toEqual(['provider_rejected', status])
+    expect(typed.error.message).toBe('The model provider rejected the request: because …')
+  })
+
+  it.each([
+    ['is HTML', Buffer.from(`<html>${CANARY}</html>`)],
+    ['is not JSON', Buffer.from(`{"error": {"message": "${CANARY}`)],
+    ['has another shape', Buffer.from(JSON.stringify({ message: CANARY }))],
+    ['is too long', json({ message: 'x'.repeat(MAX_ERROR_BYTES) })],
+    ['broke off', undefined],
+    ['is a list', Buffer.from('[]')],
+  ])('of which the body %s is passed on without it', (_, body) => {
+    expect(typeFailure(failure({ body })).error.message).toBe('The model provider rejected the request.')
+  })
+
+  it.each([
+    [429, { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' }],
+    [429, { message: 'x', type: 'requests', code: 'insufficient_quota' }],
+    [400, { message: 'Your credit balance is too low to access the API.', type: 'invalid_request_error' }],
+    [403, { message: 'x', type: 'billing_error' }],
+  ])('%d about the account of the server is not about the caller: %j', (status, error) => {
+    const typed = typeFailure(failure({ status, body: json(error) }))
+    expect(typed).toMatchObject({ status: 502, error: { code: 'provider_refused', retryable: false } })
+  })
+
+  it.each([
+    [429, '7', 7],
+    [503, '7', 7],
+    [429, '999999', 86_400],
+    [429, '1e9', undefined],
+    [429, '-1', undefined],
+    [429, `7\r\nx: ${CANARY}`, undefined],
+    [429, CANARY, undefined],
+    [429, undefined, undefined],
+    [400, '7', undefined],
+  ])('%d with retry-after %j waits %j seconds', (status, retryAfter, seconds) => {
+    expect(typeFailure(failure({ status, retryAfter })).error.retryAfterS).toBe(seconds)
+  })
+})
+
+describe('the message of a provider', () => {
+  it.each([
+    ['Unknown parameter: messages[0].foo', 'Unknown parameter: messages[0].foo'],
+    ["Invalid schema for function 'get_weather': type", "Invalid schema for function 'get_weather': type"],
+    ['model claude-sonnet-5-20260929 is too small', 'model claude-sonnet-5-20260929 is too small'],
+    [`key ${CANARY}.`, 'key ….'],
+    ['Authorization: Bearer abc.def', 'Authorization: …'],
+    [`token ${'Ab1_'.repeat(9)}`, 'token …'],
+    ['see https://internal.example/a?key=x now', 'see … now'],
+    ['upstream 10.0.0.7:8080 failed', 'upstream … failed'],
+    ['in organization org-a1b2c3 on req_01abc', 'in organization … on …'],
+    ['a\r\nb\u0000c\u001b[31md', 'a b c [31md'],
+    ['x y '.repeat(500), `${'x y '.repeat(125)}…`],
+  ])('%j reads %j', (message, masked) => {
+    const { error } = typeFailure(failure({ body: json({ message }) }))
+    expect(error.message).toBe(`The model provider rejected the request: ${masked}`)
+  })
+})
+
+describe('an unmodified client', () => {
+  const messages = [{ role: 'user' as const, content: 'hi' }]
+  /** With the retries that it has by itself. */
+  async function ask(protocol: Protocol, error: AirlockError, status?: number) {
+    let calls = 0
+    const fetch = async () => {
+      calls += 1
+      const answer = errorAnswer(error, { protocol, callId: 'call_1' }, status)
+      return new Response(answer.body, { status: answer.status, headers: { ...answer.headers, 'retry-after-ms': '1' } })
+    }
+    const client =
+      protocol === 'openai'
+        ? new OpenAI({ apiKey: 'x', fetch }).chat.completions.create({ model: 'm', messages })
+        : new Anthropic({ apiKey: 'x', fetch }).messages.create({ model: 'm', max_tokens: 9, messages })
+    const thrown: unknown = await client.catch((error: unknown) => error)
+    return { thrown, calls }
+  }
+
+  it.each<readonly [AirlockError, number, string]>([
+    [new AirlockError('invalid_request', 'Wrong.'), 400, 'invalid_request_error'],
+    [new AirlockError('budget_exhausted'), 402, 'insufficient_quota'],
+    [new AirlockError('policy_denied'), 403, 'permission_error'],
+    [new AirlockError('route_not_found'), 404, 'invalid_request_error'],
+    [new AirlockError('provider_refused'), 502, 'server_error'],
+  ])('of openai reads %s and does not try again', async (error, status, type) => {
+    const { thrown, calls } = await ask('openai', error)
+    expect(thrown).toMatchObject({ status, type, code: error.code, requestID: 'call_1' })
+    expect(thrown).toHaveProperty('message', `${status} ${textOf(error)}`)
+    expect(calls).toBe(1)
+  })
+
+  it.each<readonly [AirlockError, number, string]>([
+    [new AirlockError('invalid_request', 'Wrong.'), 400, 'invalid_request_error'],
+    [new AirlockError('budget_exhausted'), 402, 'billing_error'],
+    [new AirlockError('policy_denied'), 403, 'permission_error'],
+    [new AirlockError('route_not_found'), 404, 'not_found_error'],
+    [new AirlockError('provider_refused'), 502, 'api_error'],
+  ])('of anthropic reads %s and does not try again', async (error, status, type) => {
+    const { thrown, calls } = await ask('anthropic', error)
+    expect(thrown).toMatchObject({ status, type, errorCode: error.code, requestID: 'call_1' })
+    expect(thrown).toHaveProperty('message', expect.stringContaining(error.message))
+    expect(calls).toBe(1)
+  })
+
+  it.each<Protocol>(['openai', 'anthropic'])('of %s tries again where that helps', async (protocol) => {
+    for (const code of ['provider_busy', 'provider_unavailable'] as const)
+      expect(await ask(protocol, new AirlockError(code, undefined, { retryAfterS: 1 }))).toMatchObject({ calls: 3 })
+  })
+
+  it('reads the status that the provider gave', async () => {
+    expect(await ask('openai', new AirlockError('provider_rejected'), 422)).toMatchObject({ thrown: { status: 422 } })
+  })
+
+  it.each([
+    [new AirlockError('invalid_request', '"x" is not a field. Leave it out.'), '"x" is not a field. Leave it out.'],
+    [new AirlockError('budget_exhausted', 'Of the day.'), 'Of the day. Ask for "airlock budget set".'],
+    [new AirlockError('provider_busy'), 'The model provider accepts no more requests now. Try again in a moment.'],
+  ])('reads what happened and what to do next: %s', (error, text) => {
+    expect(textOf(error)).toBe(text)
+  })
+
+  it('is told how long to wait', () => {
+    const { headers } = errorAnswer(new AirlockError('provider_busy', undefined, { retryAfterS: 7 }), {
+      protocol: 'openai',
+      callId: 'call_1',
+    })
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      'x-request-id': 'call_1',
+      'request-id': 'call_1',
+      'retry-after': '7',
+    })
+  })
+})

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+
+/** JSON that callers define: arguments of tools and schemas. `findJsonFault` has bounded its depth. */
+export const jsonObject = z.record(z.string(), z.unknown())
+
+const REFERENCES: ReadonlySet<string> = new Set(['$ref', '$dynamicRef', '$recursiveRef'])
+const IDENTIFIERS: ReadonlySet<string> = new Set(['$id', 'id'])
+
+/**
+ * A JSON Schema whose references stay within it. Validators of some servers load what `$ref` names, relative to the nearest
+ * `$id`; `id` is its name in older drafts.
+ */
+export const jsonSchema = jsonObject.refine((schema) => !refersOutside(schema), {
+  error: 'refers to a schema outside of itself, which a server could fetch. Begin references with "#".',
+})
+
+function refersOutside(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(refersOutside)
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([key, inner]) => {
+    if (typeof inner !== 'string') return refersOutside(inner)
+    if (REFERENCES.has(key)) return !inner.startsWith('#')
+    return IDENTIFIERS.has(key) && /^[a-z][a-z0-9+.-]*:|^\/\//i.test(inner)
+  })
+}

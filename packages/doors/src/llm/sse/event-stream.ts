@@ -1,0 +1,193 @@
+import { AirlockError } from '@airlock/contract'
+import { HeldBytes } from './held-bytes.ts'
+
+/** An event as a client of the protocol dispatches it. */
+export interface StreamEvent {
+  readonly name: string
+  /** Lines of data, joined by LF. */
+  readonly data: string
+}
+
+/** What becomes of an event: its bytes pass, are taken out, or others take their place. */
+export type Verdict = 'pass' | 'drop' | Buffer
+
+export interface EventStreamOptions {
+  /** Also a bound on a line. A longer event is `provider_broken`. */
+  readonly maxEventBytes: number
+  /** Told of each event that has data, in order, before its bytes go on. */
+  readonly onEvent: (event: StreamEvent) => Verdict
+}
+
+const LF = 0x0a
+const CR = 0x0d
+const COLON = 0x3a
+const SPACE = 0x20
+const BOM = Buffer.from('\ufeff')
+
+/**
+ * Reads server-sent events as the specification says, and gives back the bytes as they came: no byte is changed, added or
+ * moved but by a verdict. Lines end with LF, CRLF or CR; chunks may be cut anywhere. An event goes on with its blank line,
+ * comments go on with their own line end. Ours, because parsers (`eventsource-parser`) give back fields and not bytes.
+ */
+export class EventStream {
+  readonly #options: EventStreamOptions
+  /** Bytes of the event that has begun in an earlier chunk. */
+  readonly #held = new HeldBytes()
+  /** Where in them the line begins that has begun. */
+  #lineStart = 0
+  #name = ''
+  #data: string[] = []
+  /** Whether the event that has begun has a line yet that is no comment. */
+  #hasFields = false
+  /** The last byte was a CR: an LF that follows is of the same line end. */
+  #endedWithCr = false
+  #atStart = true
+  /** Whether the last bytes went on, and so does the LF of their line end. */
+  #passedLast = true
+
+  constructor(options: EventStreamOptions) {
+    this.#options = options
+  }
+
+  /** The bytes that go on now. */
+  write(chunk: Buffer): readonly Buffer[] {
+    const out = new Runs(chunk)
+    let from = this.#skipLf(chunk, out)
+    for (let end = endOfLine(chunk, from); end !== -1; end = endOfLine(chunk, from)) {
+      const next = this.#afterLineEnd(chunk, end)
+      this.#bound(next - out.from)
+      const line = this.#held.length > 0 ? this.#holdLine({ end, next }, out) : chunk.subarray(from, end)
+      this.#takeLine(line, { next, out })
+      from = next
+    }
+    this.#keep(chunk.subarray(out.from), from - out.from)
+    return out.buffers
+  }
+
+  /** The rest, when no more will come: an event without its blank line is judged like others. */
+  end(): readonly Buffer[] {
+    if (this.#held.length > this.#lineStart) this.#readLine(this.#held.view(this.#lineStart, this.#held.length))
+    const verdict = this.#dispatch()
+    const held = this.#held.take()
+    if (Buffer.isBuffer(verdict)) return [verdict]
+    return verdict === 'pass' && held.length > 0 ? [held] : []
+  }
+
+  #skipLf(chunk: Buffer, out: Runs): number {
+    if (!this.#endedWithCr || chunk.length === 0) return 0
+    this.#endedWithCr = false
+    if (chunk[0] !== LF) return 0
+    if (this.#held.length > 0) this.#lineStart += 1
+    else out.move(1, this.#passedLast ? 'pass' : 'drop')
+    return 1
+  }
+
+  #afterLineEnd(chunk: Buffer, end: number): number {
+    if (chunk[end] === LF) return end + 1
+    if (end + 1 === chunk.length) this.#endedWithCr = true
+    return chunk[end + 1] === LF ? end + 2 : end + 1
+  }
+
+  /** The line that ends in this chunk and began in an earlier one. */
+  #holdLine({ end, next }: { end: number; next: number }, out: Runs): Buffer {
+    this.#held.append(out.takeTo(next))
+    const line = this.#held.view(this.#lineStart, this.#held.length - (next - end))
+    this.#lineStart = this.#held.length
+    return line
+  }
+
+  #takeLine(line: Buffer, { next, out }: { next: number; out: Runs }): void {
+    const isBlank = this.#readLine(line) === 'blank'
+    if (!isBlank && this.#hasFields) return
+    const verdict = isBlank ? this.#dispatch() : 'pass'
+    this.#passedLast = verdict === 'pass'
+    this.#lineStart = 0
+    const held = this.#held.take()
+    if (verdict === 'pass') out.add(held)
+    out.move(next, verdict)
+  }
+
+  #readLine(bytes: Buffer): 'blank' | 'line' {
+    const line = this.#atStart && bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : bytes
+    this.#atStart = false
+    if (line.length === 0) return 'blank'
+    if (line[0] === COLON) return 'line'
+    this.#hasFields = true
+    const colon = line.indexOf(COLON)
+    const field = line.toString('latin1', 0, colon === -1 ? line.length : colon)
+    const value = colon === -1 ? '' : line.toString('utf8', line[colon + 1] === SPACE ? colon + 2 : colon + 1)
+    if (field === 'data') this.#data.push(value)
+    else if (field === 'event') this.#name = value
+    return 'line'
+  }
+
+  #dispatch(): Verdict {
+    const event = { name: this.#name, data: this.#data.join('\n') }
+    const isEvent = this.#data.length > 0
+    this.#name = ''
+    this.#data = []
+    this.#hasFields = false
+    return isEvent ? this.#options.onEvent(event) : 'pass'
+  }
+
+  /** The end of a chunk, in the middle of an event. */
+  #keep(rest: Buffer, lineStart: number): void {
+    if (rest.length === 0) return
+    this.#bound(rest.length)
+    if (this.#held.length === 0) this.#lineStart = lineStart
+    this.#held.append(rest)
+  }
+
+  #bound(more: number): void {
+    if (this.#held.length + more <= this.#options.maxEventBytes) return
+    throw new AirlockError('provider_broken', 'The model provider sent an event that is too long.')
+  }
+}
+
+/** The parts of one chunk that go on: neighbours are one buffer. */
+class Runs {
+  readonly buffers: Buffer[] = []
+  readonly #chunk: Buffer
+  /** Up to here the chunk is decided. */
+  from = 0
+  #endsWithChunk = false
+
+  constructor(chunk: Buffer) {
+    this.#chunk = chunk
+  }
+
+  /** Bytes from before the chunk. */
+  add(buffer: Buffer): void {
+    if (buffer.length === 0) return
+    this.buffers.push(buffer)
+    this.#endsWithChunk = false
+  }
+
+  /** Bytes of the chunk that somebody else decides. */
+  takeTo(to: number): Buffer {
+    const taken = this.#chunk.subarray(this.from, to)
+    this.from = to
+    this.#endsWithChunk = false
+    return taken
+  }
+
+  /** Decides the chunk up to `to`. */
+  move(to: number, verdict: Verdict): void {
+    if (verdict === 'pass') this.#pass(to)
+    else this.#endsWithChunk = false
+    if (Buffer.isBuffer(verdict)) this.buffers.push(verdict)
+    this.from = to
+  }
+
+  #pass(to: number): void {
+    if (to === this.from) return
+    const last = this.#endsWithChunk ? this.buffers.pop() : undefined
+    this.buffers.push(this.#chunk.subarray(this.from - (last?.length ?? 0), to))
+    this.#endsWithChunk = true
+  }
+}
+
+function endOfLine(chunk: Buffer, from: number): number {
+  for (let at = from; at < chunk.length; at++) if (chunk[at] === LF || chunk[at] === CR) return at
+  return -1
+}
