@@ -7,10 +7,10 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 const UPLOAD_IDLE_MS = 120_000
 /** `{}`, with room for blanks. */
 const EMPTY_BYTES = 1024
-/** What takes power away is heard beyond every share, so nobody can keep much in memory that way. */
+/** Bodies that reduce are read beyond every share of memory, so they are small. */
 const REDUCING_BYTES = 16 * 1024
 
-type BodyRequest = Pick<FastifyRequest, 'headers' | 'place'>
+type BodyRequest = Pick<FastifyRequest, 'headers' | 'admitted'>
 
 /** Looks at headers only, so that a body that will be refused is never read. */
 export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
@@ -68,10 +68,10 @@ export function hasBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Fails closed: only who was admitted has a place, and nobody else's body is read. */
-async function readWhole({ place }: BodyRequest, maxBytes: number): Promise<Buffer> {
-  if (!place) throw noBody()
-  return place.read(maxBytes)
+/** Fails closed: a body is read only for an admitted request. */
+async function readWhole({ admitted }: BodyRequest, maxBytes: number): Promise<Buffer> {
+  if (!admitted) throw noBody()
+  return admitted.read(maxBytes)
 }
 
 function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {

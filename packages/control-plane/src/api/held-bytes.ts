@@ -5,7 +5,7 @@ import type { Memory } from './admission/body-memory.ts'
 /** What is asked about must be here after this time. */
 const READ_MS = 30_000
 
-/** Waits for memory for the bytes of a request, up to that many. */
+/** Waits for memory for at most that many bytes of a request. */
 export type Reserve = (maxBytes: number) => Promise<Memory>
 
 /**

@@ -18,7 +18,7 @@ import { exactly } from './stream.ts'
 interface Options {
   readonly handlers: Handlers
   readonly caller: Caller
-  /** Waits for a turn; throws when the caller may not use the route, or not so often. */
+  /** Waits for a turn. Throws when the caller may not use the route, or is beyond its rate. */
   readonly admit: (name: RouteName) => Promise<void>
 }
 

@@ -3,7 +3,7 @@ import { McpHttp } from '@airlock/mcp'
 import type { Log } from '@airlock/std'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../app/caller.ts'
-import type { Place } from './admission/admission.ts'
+import type { AdmittedRequest } from './admission/admission.ts'
 import { readText } from './body.ts'
 import type { Handlers } from './call.ts'
 import { throwOnForeignOrigin } from './host-check.ts'
@@ -17,10 +17,10 @@ const METHODS = ['POST', 'GET', 'DELETE'] as const
 export interface McpHost {
   readonly handlers: Handlers
   readonly log: Log
-  /** Throws when there is no good key, or not so often; waits for a turn. */
+  /** Waits for a turn. Throws without a good key, or beyond the rates. */
   readonly enter: (request: FastifyRequest, reply: FastifyReply) => Promise<Caller>
-  /** The same for a route that a tool asks for, which the caller must be allowed to use. */
-  readonly admit: (name: RouteName, caller: Caller, place: Place) => Promise<void>
+  /** The same for a route that a tool calls. Throws also when the caller may not use it. */
+  readonly admit: (name: RouteName, caller: Caller, admitted: AdmittedRequest) => Promise<void>
   /** Whether the server answers to loopback names only. */
   readonly isLocal: () => boolean
   /** Aborts when the client is gone or the server closes. */
@@ -39,10 +39,10 @@ export function registerMcp(app: FastifyInstance, host: McpHost): McpHttp {
       await host.enter(request, reply)
     },
     handler: async (request, reply) => {
-      const { caller, place } = request
-      if (!caller || !place) throw new AirlockError('unauthenticated')
+      const { caller, admitted } = request
+      if (!caller || !admitted) throw new AirlockError('unauthenticated')
       const { handlers, log } = host
-      const admit = async (name: RouteName): Promise<void> => host.admit(name, caller, place)
+      const admit = async (name: RouteName): Promise<void> => host.admit(name, caller, admitted)
       const response = await http.answer({
         routes: new HandlerRoutes({ handlers, admit, caller }),
         version: VERSION,

@@ -19,7 +19,7 @@ export async function parseCall<N extends RouteName>(
   const query = parseQuery(route, request.query)
   const body = route.body && parseWith(route.body, await readJson(request, jsonBytes(route)))
   if (!route.body && route.sends !== 'bytes') await throwOnContent(request)
-  const reserve = async (maxBytes: number): Promise<Memory> => request.place?.reserve(maxBytes) ?? NO_MEMORY
+  const reserve = async (maxBytes: number): Promise<Memory> => request.admitted?.reserve(maxBytes) ?? NO_MEMORY
   const asked = { route: name, params, query, body, bytes: readBytes(request.raw), signal, reserve }
   const call = {
     ...withAsked(request.caller, asked),

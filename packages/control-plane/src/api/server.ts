@@ -8,8 +8,9 @@ import type { Authenticator } from '../identity/authenticate.ts'
 import type { MetricFeed } from '../monitor/metrics.ts'
 import type { App } from '../app/app.ts'
 import type { Caller } from '../app/caller.ts'
-import { Admission, type Kind, type Place } from './admission/admission.ts'
+import { Admission, type AdmittedRequest } from './admission/admission.ts'
 import type { RequestRateBounds } from './admission/request-rates.ts'
+import type { Lane } from './admission/turns.ts'
 import { parseWait } from './asked.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
@@ -44,7 +45,7 @@ declare module 'fastify' {
     /** Null until authenticated, and on public routes. */
     caller: Caller | null
     /** Null until admitted, and on public routes. */
-    place: Place | null
+    admitted: AdmittedRequest | null
     routeName: RouteName | 'mcp' | null
   }
 }
@@ -122,7 +123,7 @@ class Edge implements Api {
   async prepare(): Promise<void> {
     const app = this.#app
     app.decorateRequest('caller', null)
-    app.decorateRequest('place', null)
+    app.decorateRequest('admitted', null)
     app.decorateRequest('routeName', null)
     app.removeAllContentTypeParsers()
     // Bodies are read by the one who parses them, after the caller is known.
@@ -174,7 +175,7 @@ class Edge implements Api {
       onRequest: async (request, reply) => {
         request.routeName = name
         if (route.roles !== 'public') {
-          const caller = await this.#enter(request, reply, kindOf(route))
+          const caller = await this.#enter(request, reply, laneOf(route))
           this.#admit(name, caller)
         }
         throwOnBody(route, request.headers)
@@ -193,8 +194,8 @@ class Edge implements Api {
       handlers: this.#handlers,
       log: this.#options.log,
       enter: async (request, reply) => this.#enter(request, reply, 'other'),
-      admit: async (name, caller, place) => {
-        await place.beginAnother(kindOf(ROUTES[name]))
+      admit: async (name, caller, admitted) => {
+        await admitted.beginAnother(laneOf(ROUTES[name]))
         this.#admit(name, caller)
       },
       isLocal: () => this.#checksHost,
@@ -233,15 +234,15 @@ class Edge implements Api {
     reply.header('connection', 'close')
   }
 
-  /** Who asks, once it is its turn. */
-  async #enter(request: FastifyRequest, reply: FastifyReply, kind: Kind): Promise<Caller> {
-    const purpose = kind === 'reduces' ? 'reduce' : 'any'
+  /** Authenticates the caller, and waits for the turn of the request. */
+  async #enter(request: FastifyRequest, reply: FastifyReply, lane: Lane): Promise<Caller> {
+    const purpose = lane === 'reduces' ? 'reduce' : 'any'
     const holder = await this.#options.authenticator.authenticate(request.headers.authorization, request.id, purpose)
-    const connected = this.#admission.connect(request.raw, holder, kind)
+    const connected = this.#admission.connect(request.raw, holder, lane)
     if (connected === 'within') reply.removeHeader('connection')
     const exchange = { request: request.raw, response: reply.raw }
-    request.place = await this.#admission.enter(exchange, { holder, kind, connected })
-    if (request.place.isBeyond) reply.header('connection', 'close')
+    request.admitted = await this.#admission.enter(exchange, { holder, lane, connected })
+    if (request.admitted.isBeyond) reply.header('connection', 'close')
     const approvalWait = parseWait(request.headers, this.#options.clock.now())
     request.caller = { principal: holder, requestId: request.id, approvalWait }
     return request.caller
@@ -314,7 +315,7 @@ function refuseRole(route: Route, principal: Principal): AirlockError | undefine
   })
 }
 
-function kindOf(route: Route): Kind {
+function laneOf(route: Route): Lane {
   return isReducing(route) ? 'reduces' : 'other'
 }
 

@@ -3,30 +3,22 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { readBounded } from '@airlock/wire'
 import { BodyMemory, type Memory, NO_MEMORY } from './body-memory.ts'
 import { connectionBounds, OpenConnections } from './open-connections.ts'
-import { orGone } from './or-gone.ts'
+import { orGone, throwIfGone } from './or-gone.ts'
 import { type RequestRateBounds, RequestRates } from './request-rates.ts'
 import { type Bound, type Holder, Shares } from './shares.ts'
-import { Turns } from './turns.ts'
-
-/** `reduces` for what only takes power away. */
-export type Kind = 'reduces' | 'other'
-
-export interface Exchanged {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-}
+import { type Lane, Turns } from './turns.ts'
 
 interface AdmissionOptions {
   readonly rates: RequestRateBounds
   readonly trustedProxy: boolean
 }
 
-/** Bytes of bodies at once, over all connections. */
+/** Memory for request bodies, over all connections. */
 const BODY_BYTES = 128 * 1024 * 1024
 
 /**
- * Who gets in, and when: a connection, a request, a body. Each is a share of a whole, by caller and by tenant, so whoever
- * floods us waits for itself. What only takes power away is heard beyond every share, and holds nothing then.
+ * Admits connections, requests and bodies. Callers and tenants have a share of each, so a flood slows its maker. Requests that
+ * only take power away (lane `reduces`) are heard beyond every share, and hold nothing then.
  */
 export class Admission {
   readonly #connections: OpenConnections
@@ -43,7 +35,7 @@ export class Admission {
       onAccept: () => this.#turns.accepted(),
     })
     this.#rates = new RequestRates(rates)
-    // Half of the connections, so that there are idle ones that can be closed for others.
+    // Half of the connections: the other half is idle, and can be closed for newcomers.
     this.#requests = new Shares(bounds.proven / 2)
   }
 
@@ -55,90 +47,98 @@ export class Admission {
     return this.#connections.inTurn(listener)
   }
 
-  /** A trusted proxy says where it comes from. */
+  /** Sets the address of a connection as the trusted proxy forwards it. */
   locate({ socket }: IncomingMessage, address: string): void {
     this.#connections.locate(socket, address)
   }
 
-  /** Counts the connection as that caller's. Throws when its share is used up, unless it takes power away. */
-  connect({ socket }: IncomingMessage, holder: Holder, kind: Kind): Connected {
+  /** Counts the connection as that caller's. Throws when the share of the caller is used up, unless the request reduces. */
+  connect({ socket }: IncomingMessage, holder: Holder, lane: Lane): Connected {
     const refusal = this.#connections.prove(socket, holder)
-    if (refusal && kind !== 'reduces') throw refusal
+    if (refusal && lane !== 'reduces') throw refusal
     return refusal ? 'beyond' : 'within'
   }
 
-  /** Waits until it is the turn of this request. Throws when the caller, or its tenant, has too much under way. */
-  async enter(exchange: Exchanged, asked: Asked): Promise<Place> {
+  /** Waits for the turn of this request. Throws when its caller or tenant has too many requests under way. */
+  async enter(exchange: HttpExchange, entry: Entry): Promise<AdmittedRequest> {
     const { response } = exchange
-    const { holder, kind } = asked
-    if (kind !== 'reduces') await this.#rates.pass(holder, response)
+    const { holder, lane } = entry
+    if (lane !== 'reduces') await this.#rates.pass(holder, response)
+    // A response that is closed already never gives its share back.
+    throwIfGone(response)
     const bound = this.#requests.take(holder)
-    if (bound && kind !== 'reduces') throw tooManyUnderWay(bound)
+    if (bound && lane !== 'reduces') throw tooManyUnderWay(bound)
     if (!bound) response.once('close', () => this.#requests.give(holder))
-    const isBeyond = bound !== undefined || asked.connected === 'beyond'
-    const place = new Place({ exchange, asked, isBeyond, rates: this.#rates, bodies: this.#bodies, turns: this.#turns })
-    await place.begin()
-    return place
+    const isBeyond = bound !== undefined || entry.connected === 'beyond'
+    const context = { exchange, entry, isBeyond, rates: this.#rates, bodies: this.#bodies, turns: this.#turns }
+    const admitted = new AdmittedRequest(context)
+    await admitted.begin()
+    return admitted
   }
 }
 
-/** `beyond` the share of its caller a connection closes after one answer. */
-export type Connected = 'within' | 'beyond'
+export interface HttpExchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
 
-interface Asked {
+/** A connection `beyond` the share of its caller closes after one answer. */
+type Connected = 'within' | 'beyond'
+
+interface Entry {
   readonly holder: Holder
-  readonly kind: Kind
+  readonly lane: Lane
   readonly connected: Connected
 }
 
-interface PlaceParts {
-  readonly exchange: Exchanged
-  readonly asked: Asked
+interface AdmittedContext {
+  readonly exchange: HttpExchange
+  readonly entry: Entry
   readonly isBeyond: boolean
   readonly rates: RequestRates
   readonly bodies: BodyMemory
   readonly turns: Turns
 }
 
-/** When a body that is heard beyond the shares has to be here. */
+/** Deadline for the body of a request beyond the shares. */
 const BEYOND_MS = 2_000
 
-/** The place of one request among those under way, until it is answered. */
-export class Place {
-  readonly #parts: PlaceParts
+/** A request that was admitted. Its shares are given back when its response closes. */
+export class AdmittedRequest {
+  readonly #context: AdmittedContext
 
-  constructor(parts: PlaceParts) {
-    this.#parts = parts
+  constructor(context: AdmittedContext) {
+    this.#context = context
   }
 
-  /** It is heard although a share is used up: nothing is kept for it, its connection closes after the answer. */
+  /** A share was used up: the request holds nothing, and its connection closes after the answer. */
   get isBeyond(): boolean {
-    return this.#parts.isBeyond
+    return this.#context.isBeyond
   }
 
-  /** One request of all begins at a time. */
+  /** Waits for a turn of the event loop. */
   async begin(): Promise<void> {
-    const { asked, exchange } = this.#parts
-    const { turn, leave } = this.#takeTurn(asked.kind)
+    const { entry, exchange } = this.#context
+    const { turn, leave } = this.#takeTurn(entry.lane)
     await orGone(turn, exchange.response).finally(leave)
   }
 
-  /** The same for another route that this request asks for, perhaps to clean up after a caller that hung up. */
-  async beginAnother(kind: Kind): Promise<void> {
-    const { rates, asked } = this.#parts
-    if (kind !== 'reduces') await rates.pass(asked.holder)
-    await this.#takeTurn(kind).turn
+  /** Waits for the rate and the turn of another route that this request calls, also after its caller hung up. */
+  async beginAnother(lane: Lane): Promise<void> {
+    const { rates, entry } = this.#context
+    if (lane !== 'reduces') await rates.pass(entry.holder)
+    await this.#takeTurn(lane).turn
   }
 
-  #takeTurn(kind: Kind): { readonly turn: Promise<void>; readonly leave: () => void } {
-    const { turns, asked } = this.#parts
+  #takeTurn(lane: Lane): { readonly turn: Promise<void>; readonly leave: () => void } {
+    const { turns, entry } = this.#context
     const { promise, resolve } = Promise.withResolvers<void>()
-    return { turn: promise, leave: turns.take(kind, [asked.holder.tenant, asked.holder.actor], resolve) }
+    return { turn: promise, leave: turns.take(lane, [entry.holder.tenant, entry.holder.actor], resolve) }
   }
 
-  /** The body whole, once there is memory for it, and then in its turn. Reads at most `maxBytes`. */
+  /** Reads the whole body, once there is memory for it, and waits for another turn. Reads at most `maxBytes`. */
   async read(maxBytes: number): Promise<Buffer> {
-    const { request } = this.#parts.exchange
+    const { request } = this.#context.exchange
     const memory = await this.reserve(maxBytes)
     const bytes = await readBounded(request, { maxBytes, ...(this.isBeyond ? { ms: BEYOND_MS } : {}) })
     memory.shrinkTo(bytes.length)
@@ -146,16 +146,18 @@ export class Place {
     return bytes
   }
 
-  /** Waits for memory for the body, up to that many bytes of it. It is held until the request is answered. */
+  /** Waits for memory for at most `maxBytes` of the body. It is held until the response closes. */
   async reserve(maxBytes: number): Promise<Memory> {
-    const { asked, bodies, exchange } = this.#parts
-    // What takes power away waits for nobody, and is small.
-    if (asked.kind === 'reduces') return NO_MEMORY
+    const { entry, bodies, exchange } = this.#context
+    // Bodies of requests that reduce are small, and wait for nothing.
+    if (entry.lane === 'reduces') return NO_MEMORY
     const bytes = Math.min(maxBytes, lengthOf(exchange.request) ?? maxBytes)
-    await bodies.take(asked.holder, bytes, exchange.response)
+    await bodies.take(entry.holder, bytes, exchange.response)
     let held = bytes
     const shrinkTo = (left: number): void => {
-      bodies.give(asked.holder, held - left)
+      // The response may have closed first, and given all back.
+      if (left >= held) return
+      bodies.give(entry.holder, held - left)
       held = left
     }
     if (exchange.response.destroyed) shrinkTo(0)

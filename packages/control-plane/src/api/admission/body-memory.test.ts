@@ -6,7 +6,7 @@ import { BodyMemory } from './body-memory.ts'
 const ACME = { tenant: 'acme', actor: 'key' }
 const OTHER = { tenant: 'default', actor: 'key' }
 
-it('is given at once within a share, and beyond it when some of it is given back, first come first served', async () => {
+it('is given at once within a share, and in order when more is given back', async () => {
   const memory = new BodyMemory(64)
   const got: string[] = []
   const take = async (name: string, bytes: number) => memory.take(ACME, bytes, answering()).then(() => got.push(name))
@@ -21,7 +21,7 @@ it('is given at once within a share, and beyond it when some of it is given back
   expect(got).toEqual(['first', 'second', 'third'])
 })
 
-it('is not kept for whoever hung up', async () => {
+it('is not kept for a caller that hung up', async () => {
   const memory = new BodyMemory(64)
   await memory.take(ACME, 12, answering())
   const response = answering()
@@ -32,14 +32,14 @@ it('is not kept for whoever hung up', async () => {
   await next
 })
 
-it('is refused after a while, and then nobody waits for it', async () => {
+it('is refused after the wait, and then blocks nobody', async () => {
   const memory = new BodyMemory(64, 1)
   await memory.take(ACME, 12, answering())
   await expect(memory.take(ACME, 8, answering())).rejects.toMatchObject({ code: 'too_many_requests' })
   await memory.take(ACME, 4, answering())
 })
 
-/** All that is asked of a response here is when it closes. */
+/** Only the event `close` of a response is used. */
 function answering(): ServerResponse {
   return new EventEmitter() as ServerResponse
 }

@@ -3,10 +3,10 @@ import { AirlockError } from '@airlock/contract'
 import { orGone } from './or-gone.ts'
 import { type Holder, Shares } from './shares.ts'
 
-/** How long a body waits, unread, for others to be done with. */
+/** How long an unread body waits for memory. */
 const WAIT_MS = 10_000
 
-/** After so much was held, V8 is told when it is not any more: on its own it collects nothing while it is idle. */
+/** Garbage is collected after bodies held this much: V8 collects nothing while the process is idle. */
 const MUCH_BYTES = 16 * 1024 * 1024
 const COLLECT_MS = 1_000
 
@@ -16,26 +16,26 @@ interface Waiter {
   readonly begin: () => void
 }
 
-/** Memory that was reserved for a body. */
+/** Memory reserved for a body. */
 export interface Memory {
-  /** Less was needed. */
+  /** Gives back the rest. Never grows. */
   shrinkTo(bytes: number): void
 }
 
-/** For what is small, or in memory already. */
+/** For bodies that are small, or in memory already. */
 export const NO_MEMORY: Memory = { shrinkTo() {} }
 
 /**
- * The memory that bodies take, over all connections. A body is read once there is room for all of it in the share of its
- * caller; until then it waits in the caller's own buffers, and not in ours.
+ * Memory for request bodies, over all connections. A body is read once the share of its caller has room for all of it; until
+ * then it waits in the buffers of the kernel and of the caller.
  */
 export class BodyMemory {
   readonly #shares: Shares
   readonly #waitMs: number
   #held = 0
   #mostHeld = 0
-  #collecting: NodeJS.Timeout | undefined
-  /** By caller, first come, first served within each. */
+  #isCollecting = false
+  /** By caller, oldest first. */
   readonly #waiting = new Map<string, Waiter[]>()
 
   constructor(bytes: number, waitMs = WAIT_MS) {
@@ -43,7 +43,7 @@ export class BodyMemory {
     this.#waitMs = waitMs
   }
 
-  /** Resolves once there is room. Throws `too_many_requests` when there is none for long. */
+  /** Resolves once there is room. Throws `too_many_requests` after the wait. */
   async take(holder: Holder, bytes: number, response: ServerResponse): Promise<void> {
     const name = `${holder.tenant} ${holder.actor}`
     const before = this.#waiting.get(name)
@@ -57,7 +57,7 @@ export class BodyMemory {
     try {
       await orGone(promise, response)
     } catch (error) {
-      // It may have been given room in the same moment.
+      // Room may have been given in the same moment.
       if (queue.includes(waiter)) queue.splice(queue.indexOf(waiter), 1)
       else this.give(holder, bytes)
       if (queue.length === 0 && this.#waiting.get(name) === queue) this.#waiting.delete(name)
@@ -83,12 +83,15 @@ export class BodyMemory {
   }
 
   #collectSoon(): void {
-    this.#collecting ??= setTimeout(() => {
-      this.#collecting = undefined
+    if (this.#isCollecting) return
+    this.#isCollecting = true
+    const collect = (): void => {
+      this.#isCollecting = false
       if (this.#held > 0) return
       this.#mostHeld = 0
       globalThis.gc?.()
-    }, COLLECT_MS).unref()
+    }
+    setTimeout(collect, COLLECT_MS).unref()
   }
 
   #admit(): void {
@@ -103,12 +106,8 @@ export class BodyMemory {
 }
 
 function noRoom(): AirlockError {
-  return new AirlockError(
-    'too_many_requests',
-    'You have too much under way: the server keeps no more of it in memory.',
-    {
-      hint: 'Send fewer large bodies at once, or upload as a file.',
-      retryAfterS: 1,
-    },
-  )
+  return new AirlockError('too_many_requests', 'Your requests under way hold as much memory as your share allows.', {
+    hint: 'Send fewer large bodies at once, or upload as a file.',
+    retryAfterS: 1,
+  })
 }

@@ -3,8 +3,8 @@ interface Entry<T> {
 }
 
 /**
- * Items of members of groups. First come, first served within a member; the members of a group take turns, and so do groups:
- * nobody waits longer because somebody else has many.
+ * A queue that is fair between groups, and between the members of a group: groups take turns, and so do members. Items of one
+ * member are first in, first out.
  */
 export class FairQueue<T> {
   readonly #groups = new Map<string, Map<string, Set<Entry<T>>>>()
@@ -13,7 +13,7 @@ export class FairQueue<T> {
     return this.#groups.size === 0
   }
 
-  /** Returns how to take it out again; that does nothing once it was shifted. */
+  /** Returns a function that takes the item out again. It does nothing after the item was shifted. */
   push([group, member]: readonly [group: string, member: string], item: T): () => void {
     const members = this.#groups.get(group) ?? new Map<string, Set<Entry<T>>>()
     const entries = members.get(member) ?? new Set()

@@ -14,7 +14,7 @@ const AMPLE: ConnectionBounds = { unproven: 100, unprovenPerAddress: 100, proven
 const TLS = { ciphers: 'PSK-AES128-GCM-SHA256', maxVersion: 'TLSv1.2' } as const
 const PSK = Buffer.alloc(16, 1)
 
-/** What is answered to who is within its share. */
+/** The answer within a share. */
 const KEPT = 'kept'
 
 /** How long a condition may take to hold. */
@@ -164,7 +164,7 @@ async function listen(changes: Partial<ConnectionBounds>, way: Way = 'direct') {
     const refusal = actor === 'nobody' ? undefined : connections.prove(socket, { tenant, actor })
     count.served += 1
     count.atOnce = Math.max(count.atOnce, (count.underWay += 1))
-    if (url === '/hang') return void response.flushHeaders()
+    if (url === '/hang') return response.flushHeaders()
     setImmediate(() => {
       count.underWay -= 1
       response.end(refusal?.message ?? KEPT)

@@ -12,7 +12,7 @@ export interface ConnectionBounds {
   readonly unprovenPerAddress: number
   /** Connections at once that have shown one, of everybody; callers share them. */
   readonly proven: number
-  /** How long one may be open without a good key, whatever it says. */
+  /** Longest time that a connection may be open without a good key. */
   readonly unprovenMs: number
 }
 
@@ -25,15 +25,15 @@ interface ConnectionOptions {
 
 interface Connection {
   readonly socket: Socket
-  /** Runs while nobody has shown a good key on it. */
+  /** Runs while no good key was shown. */
   timer: NodeJS.Timeout | undefined
-  /** Undefined while only a proxy knows it. */
+  /** Undefined until the trusted proxy forwards it. */
   address: string | undefined
-  /** Who showed a good key on it last; undefined when nobody has, or when that caller has no share left. */
+  /** The caller of the last good key; undefined without one, or when the share of that caller is used up. */
   caller: Holder | undefined
-  /** Whether a request on it is not answered yet. */
+  /** Whether a request is unanswered. */
   isBusy: boolean
-  /** Requests that came before the one ahead of them was answered. */
+  /** Pipelined requests. */
   readonly waiting: (() => void)[]
 }
 
@@ -42,13 +42,13 @@ interface Exchanged {
   readonly response: Parameters<RequestListener>[1]
 }
 
-/** Requests that one connection sends ahead. Few clients send any. */
-const SENT_AHEAD = 16
+/** Longest queue of pipelined requests on one connection. */
+const MAX_PIPELINED = 16
 
 /**
- * Who is connected. Everybody is let in, and whoever shows a good key stays; all others make room for one another, the oldest
- * first. So strangers, however many, keep nobody out who has a key, and hold no more than their share of descriptors. Those
- * who have a key share the rest: beyond its share a caller is as good as a stranger.
+ * Open connections. Every connection is accepted. Connections without a good key (strangers) make room for one another, oldest
+ * first, so they never keep out callers with a key. Connections with a key count against the share of their caller; beyond that
+ * share they are treated as strangers.
  */
 export class OpenConnections {
   readonly #bounds: ConnectionBounds
@@ -74,19 +74,19 @@ export class OpenConnections {
     return server
   }
 
-  /** Hands requests on, those of one connection one after the other. */
+  /** Passes requests on, one at a time for each connection. */
   inTurn(listener: RequestListener): RequestListener {
     return (request, response) => {
       const connection = this.#known.get(request.socket)
-      // Fails closed: what is not counted is not served.
+      // Fails closed: a connection that is not counted is not served.
       if (!connection || connection.socket.destroyed) return void request.socket.destroy()
       const begin = (): void => this.#begin(connection, { request, response }, listener)
       if (!connection.isBusy) begin()
-      else if (connection.waiting.push(begin) > SENT_AHEAD) connection.socket.destroy()
+      else if (connection.waiting.push(begin) > MAX_PIPELINED) connection.socket.destroy()
     }
   }
 
-  /** A whole head has come by a trusted proxy, which says where from. */
+  /** Sets the address that a trusted proxy forwarded. */
   locate(socket: Duplex, address: string): void {
     const connection = this.#known.get(socket)
     if (!connection || connection.caller !== undefined || connection.socket.destroyed) return
@@ -96,8 +96,8 @@ export class OpenConnections {
   }
 
   /**
-   * A good key was shown: from now on it counts as that caller's. Where nothing is left for that caller, an idle connection of
-   * whoever has more is closed for it; if there is none, it stays a stranger's, and this says why.
+   * Counts the connection as that of a caller with a good key. When the share is used up, an idle connection of a larger holder
+   * is closed for it. When there is none, the connection stays a stranger and the refusal is returned.
    */
   prove(socket: Duplex, { tenant, actor }: Holder): AirlockError | undefined {
     const connection = this.#known.get(socket)
@@ -136,14 +136,14 @@ export class OpenConnections {
     listener(request, response)
   }
 
-  /** Requests come by another object than the connection did, with the same peer: before that, TLS has to be agreed on. */
+  /** Requests over TLS arrive on another object than the connection: both have the same peer. */
   #watchTls(server: TlsServer): void {
     const byPeer = new Map<string, Connection>()
     server.on('connection', (socket: Socket) => {
       const peer = peerOf(socket)
       const connection = this.#accept(socket)
       byPeer.set(peer, connection)
-      // The peer may use its port again before this is heard.
+      // The peer may use its port again before this event.
       socket.once('close', () => byPeer.get(peer) === connection && byPeer.delete(peer))
     })
     server.on('secureConnection', (socket) => {
@@ -169,7 +169,7 @@ export class OpenConnections {
     return connection
   }
 
-  /** Takes a place among strangers, and gives one up for it when there is none left. */
+  /** Adds the connection to the strangers, and evicts one when there are too many. */
   #seat(connection: Connection): void {
     const { unproven, unprovenPerAddress, unprovenMs } = this.#bounds
     const { address, socket } = connection
@@ -179,7 +179,7 @@ export class OpenConnections {
     const count = neighbours?.size ?? 0
     if (neighbours && count > unprovenPerAddress) this.#evictOldest(neighbours)
     else if (this.#unproven.size <= unproven) return
-    // Addresses with many make room themselves, so that a newcomer from another one has time to show its key.
+    // An address with many evicts its own, so a newcomer from another address has time to show its key.
     else if (neighbours && count * this.#byAddress.size > unproven) this.#evictOldest(neighbours)
     else this.#evictOldest(this.#unproven)
   }
@@ -214,7 +214,7 @@ const MOST: ConnectionBounds = {
   unprovenMs: 30_000,
 }
 
-/** As many as usual, or what a process with few descriptors has room for beside its files and sockets. */
+/** The usual bounds, or smaller ones for a process that may open few files. */
 export function connectionBounds(openFiles = readOpenFiles()): ConnectionBounds {
   return {
     ...MOST,
@@ -224,13 +224,13 @@ export function connectionBounds(openFiles = readOpenFiles()): ConnectionBounds 
   }
 }
 
-/** Node has raised it as far as it may when it started. */
+/** Node raises the soft limit to the hard limit when it starts. */
 function readOpenFiles(): number {
   const found = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
   return found === undefined ? Infinity : Number(found)
 }
 
-/** One customer of a provider: an address of IPv4, the first half of one of IPv6. */
+/** The address of IPv4, or the /64 of IPv6: one customer of a provider. */
 function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { AirlockError } from '@airlock/contract'
 
-/** Waits for the work, or throws once its caller has hung up: nobody is there to be answered. */
+/** Waits for the work. Throws as soon as the caller hangs up. */
 export async function orGone<T>(work: Promise<T>, response: ServerResponse): Promise<T> {
-  if (response.destroyed) throw hungUp()
+  throwIfGone(response)
   const { promise, reject } = Promise.withResolvers<never>()
   const leave = (): void => reject(hungUp())
   response.once('close', leave)
@@ -12,6 +12,10 @@ export async function orGone<T>(work: Promise<T>, response: ServerResponse): Pro
   } finally {
     response.off('close', leave)
   }
+}
+
+export function throwIfGone({ destroyed }: ServerResponse): void {
+  if (destroyed) throw hungUp()
 }
 
 function hungUp(): AirlockError {

@@ -9,7 +9,7 @@ afterEach(async () => api?.close())
 it('answers a key as often as its share allows, then says how long to wait; a tenant shares another', async () => {
   await start({ perKey: { burst: 3, perSecond: 0.1 }, perTenant: { burst: 5, perSecond: 0.1 } })
   const own = await askOften(5, KEYS.developer)
-  expect(own.map(({ status }) => status).toSorted()).toEqual([200, 200, 200, 429, 429])
+  expect(sortedStatuses(own)).toEqual([200, 200, 200, 429, 429])
   const refused = own.find(({ status }) => status === 429)
   // Ten seconds for each request, less those since the first and those that it was held back.
   expect(refused?.headers.get('retry-after')).toMatch(/^[1-8]$/)
@@ -17,7 +17,7 @@ it('answers a key as often as its share allows, then says how long to wait; a te
     error: { code: 'too_many_requests', message: 'This key asks too often.', retryable: true },
   })
   const others = await askOften(3, KEYS.admin)
-  expect(others.map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
+  expect(sortedStatuses(others)).toEqual([200, 200, 429])
   expect(await others.find(({ status }) => status === 429)?.json()).toMatchObject({
     error: { message: expect.stringContaining('tenant') },
   })
@@ -30,7 +30,7 @@ it('holds a key back that asks a little too often, and refuses nothing', async (
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
 })
 
-it('makes whoever is refused wait for it, and nobody else', async () => {
+it('delays the refusals of one key, and nobody else', async () => {
   const rate = { burst: 1, perSecond: 0.1 }
   await start({ perKey: rate, perTenant: { burst: 100, perSecond: 100 } })
   await ask(KEYS.developer, 'GET', '/v1/whoami')
@@ -44,8 +44,7 @@ it('makes whoever is refused wait for it, and nobody else', async () => {
 
 it('always hears what only takes away', async () => {
   await start({ perKey: { burst: 1, perSecond: 0.1 }, perTenant: { burst: 100, perSecond: 100 } })
-  const statuses = (await askOften(2, KEYS.admin)).map(({ status }) => status)
-  expect(statuses.toSorted()).toEqual([200, 429])
+  expect(sortedStatuses(await askOften(2, KEYS.admin))).toEqual([200, 429])
   const reducing = Object.values<Route>(ROUTES).filter(isReducing)
   expect(reducing.map(({ path }) => path)).toEqual(
     expect.arrayContaining(['/v1/killswitch', '/v1/sandboxes/{id}/terminate', '/v1/keys/{id}/revoke']),
@@ -56,6 +55,10 @@ it('always hears what only takes away', async () => {
 
 async function start(rates: RequestRateBounds): Promise<void> {
   api = await startTestApi({}, 0, rates)
+}
+
+function sortedStatuses(answers: readonly Response[]): readonly number[] {
+  return answers.map(({ status }) => status).toSorted((a, b) => a - b)
 }
 
 /** All at once. */

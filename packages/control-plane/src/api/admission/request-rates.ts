@@ -9,12 +9,12 @@ export interface RequestRateBounds {
   readonly perTenant: Rate
 }
 
-/** Of each kind. Whoever is forgotten starts with a full bucket, as somebody new does. */
+/** Buckets of keys, and of tenants. A forgotten one starts full again. */
 const MAX_BUCKETS = 10_000
-/** How long a request that is too early is held back; one that is earlier still is refused after that time, not at once. */
+/** Longest time for which a request is held back. A request that must wait longer is refused at the end of this time. */
 const HOLD_S = 2
 
-/** How often a key, and all of a tenant, may ask. Not for what takes away: that is always heard. */
+/** Request rates of keys and tenants. Requests that reduce are not counted. */
 export class RequestRates {
   readonly #keys: Buckets
   readonly #tenants: Buckets
@@ -25,8 +25,8 @@ export class RequestRates {
   }
 
   /**
-   * Waits until the rates allow one more, for a bounded time; then throws `too_many_requests`. Either way whoever asks too often
-   * waits with its connection, and asks no more often than it is answered. It no longer waits once the response is closed.
+   * Waits until the rates allow one more request, at most `HOLD_S`; then throws `too_many_requests`. So a connection beyond its
+   * rate gets few answers, refusals included. Throws when the response closes.
    */
   async pass({ tenant, actor }: Holder, response?: ServerResponse): Promise<void> {
     const key = this.#keys.find(`${tenant} ${actor}`)

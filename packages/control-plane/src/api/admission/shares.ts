@@ -3,7 +3,7 @@ import type { Principal } from '@airlock/contract'
 /** A caller: a key or a subject, of a tenant. */
 export type Holder = Pick<Principal, 'tenant' | 'actor'>
 
-/** The bound that is in the way. */
+/** The bound that refused. */
 export type Bound = 'caller' | 'tenant'
 
 interface Tenant {
@@ -12,8 +12,8 @@ interface Tenant {
 }
 
 /**
- * A whole that callers share: connections, requests, bytes. A tenant holds at most half of what the other tenants leave, a caller
- * half of what the other callers of its tenant leave it. One alone never has it all, and something is left for the next.
+ * Divides a number of connections, requests or bytes between callers. A tenant holds at most half of what other tenants leave;
+ * a caller holds at most half of what other callers leave of that. So something is always left for the next tenant.
  */
 export class Shares {
   readonly #whole: number
@@ -24,7 +24,7 @@ export class Shares {
     this.#whole = whole
   }
 
-  /** Takes the amount, or takes nothing and returns the bound that is in the way. */
+  /** Takes the amount, or takes nothing and returns the bound that refused. */
   take({ tenant, actor }: Holder, amount = 1): Bound | undefined {
     const known = this.#tenants.get(tenant)
     const ofTenant = known?.held ?? 0
@@ -68,7 +68,7 @@ function callersAbove([tenant, { callers }]: readonly [string, Tenant], held: nu
   return above.toSorted(([, a], [, b]) => b - a).map(([actor]) => ({ tenant, actor }))
 }
 
-/** By more than one: two that hold the same would otherwise take from one another in turn. */
+/** By more than one: two equal holders would otherwise take from each other in turn. */
 function isLarger(one: number, other: number): boolean {
   return one > other + 1
 }

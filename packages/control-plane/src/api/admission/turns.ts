@@ -1,16 +1,16 @@
 import { FairQueue } from './fair-queue.ts'
 
-/** Requests that only take power away, and the rest: neither waits behind the other. */
+/** `reduces` is for requests that only take power away. Lanes do not wait for one another. */
 export type Lane = 'reduces' | 'other'
 
 const LANES = ['reduces', 'other'] as const
-/** Accepting never makes work wait for longer at once. */
+/** Longest time in which connections are accepted and no request begins. */
 const MOST_OWED_MS = 50
 
 /**
- * Who begins when. libuv accepts one connection in a turn of the event loop, so turns have to be short, however many callers
- * are busy: in each one request of each kind begins. While connections come in, turns with work and turns that only accept take
- * the same time, so that the queue of the kernel, where nobody can overtake, is short.
+ * Schedules the begin of requests over turns of the event loop. libuv accepts one connection per turn, so turns must be short
+ * with any number of busy callers: in each turn one request of each lane begins. While connections arrive, as much time is spent
+ * on turns that only accept as on turns with work. So the listen queue of the kernel, which is first in, first out, stays short.
  */
 export class Turns {
   readonly #queues: Readonly<Record<Lane, FairQueue<() => void>>> = {
@@ -23,7 +23,7 @@ export class Turns {
   #hasAccepted = false
   #acceptsOnly = false
   #turnedAt = 0
-  /** How long turns should accept only. */
+  /** Time left in which turns only accept. */
   #owedMs = 0
 
   /** `now` is in milliseconds and never goes back. */
@@ -31,7 +31,7 @@ export class Turns {
     this.#now = now
   }
 
-  /** Calls `begin` in its turn, perhaps at once. Returns how to leave the queue. */
+  /** Calls `begin` in its turn, perhaps at once. Returns a function that leaves the queue. */
   take(lane: Lane, of: readonly [group: string, member: string], begin: () => void): () => void {
     this.#watch()
     if (this.#acceptsOnly || this.#begun.has(lane) || !this.#queues[lane].isEmpty)
@@ -41,7 +41,7 @@ export class Turns {
     return () => {}
   }
 
-  /** A connection was accepted in this turn: the kernel may hold more. */
+  /** Notes that a connection was accepted in this turn: the kernel may hold more. */
   accepted(): void {
     this.#hasAccepted = true
   }
@@ -53,7 +53,7 @@ export class Turns {
     setImmediate(() => this.#turn())
   }
 
-  /** Runs once in each turn of the event loop in which anything began or waits. */
+  /** Runs once per turn of the event loop while requests begin or wait. */
   #turn(): void {
     const now = this.#now()
     const spentMs = now - this.#turnedAt
