@@ -13,7 +13,7 @@ export interface Call {
   readonly body?: object
 }
 
-/** By a connection of its own, once: nothing is tried twice. Fails when it is not answered with 200. */
+/** One call on a connection of its own, without retries. Fails unless the answer is 200. */
 export async function call(server: Pick<TestServer, 'url'>, { method, path, key, body }: Call): Promise<unknown> {
   const headers = {
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
@@ -29,7 +29,7 @@ export async function call(server: Pick<TestServer, 'url'>, { method, path, key,
   return response.headers['content-type']?.startsWith('application/json') === true ? JSON.parse(text) : text
 }
 
-/** Keys of a tenant that floods, a new one. */
+/** Developer keys of a new tenant that floods. */
 export async function hostileKeys(server: TestServer, count: number): Promise<readonly string[]> {
   const { adminKey: key } = server
   const tenant = newId('flood').toLowerCase()
@@ -48,7 +48,7 @@ export async function createSandboxes(server: TestServer, count: number): Promis
   return made.map(({ id }) => id)
 }
 
-/** What others must be able to do while one floods, each by a new connection: to be told, to end one sandbox, to kill another. */
+/** Calls that neighbours must get answered during a flood, each on a new connection. */
 export function newcomers(server: TestServer, [ended = '', killed = '']: readonly string[]): readonly Call[] {
   const { developerKey, adminKey } = server
   const kill = { scope: 'sandbox', target: killed, reason: 'a test' }

@@ -6,30 +6,30 @@ export interface BusyPlan {
   /** Connections at once, and the addresses that they come from in turn. */
   readonly count: number
   readonly from: readonly string[]
-  /** What the connections say, in turn. */
+  /** The requests that connections send, in turn. */
   readonly texts: readonly string[]
-  /** `keep` asks again on the same connection, `renew` on a new one, `hold` says its text once. */
-  readonly then: 'keep' | 'renew' | 'hold'
-  /** How long a connection that was cut stays away. */
+  /** After an answer `repeat` asks again on the same connection, `renew` on a new one; `hold` asks once. */
+  readonly mode: 'repeat' | 'renew' | 'hold'
+  /** Delay until a closed connection is replaced. */
   readonly againMs: number
 }
 
 export interface BusyCounts {
-  /** Connections that were made, and those that are open now. */
+  /** Connections made, and connections open now. */
   readonly opened: number
   readonly open: number
-  /** Bytes that the kernel took of what connections say that are open now. */
+  /** Bytes that the kernel took from connections open now. */
   readonly sentBytes: number
   /** Answers by their status. */
   readonly answers: Readonly<Record<string, number>>
 }
 
-/** Few enough at once that the queue of the kernel is not what is tested. */
+/** Small enough for the listen queue of the kernel. */
 const AT_ONCE = 200
 const NEXT_MS = 20
 
-/** A process that calls a server as its first message says, and tells its counts at each message after that. */
-function flood({ port, count, from, texts, then, againMs }: BusyPlan): void {
+/** Calls a server by the plan in its first message. Answers each later message with its counts. */
+function flood({ port, count, from, texts, mode, againMs }: BusyPlan): void {
   const answers: Record<string, number> = {}
   const open = new Set<Socket>()
   let opened = 0
@@ -52,20 +52,20 @@ function flood({ port, count, from, texts, then, againMs }: BusyPlan): void {
       const status = answer.push(chunk)
       if (status === undefined) return
       answers[status] = (answers[status] ?? 0) + 1
-      if (then === 'keep') socket.write(text)
-      if (then === 'renew') socket.destroy()
+      if (mode === 'repeat') socket.write(text)
+      if (mode === 'renew') socket.destroy()
     })
-    // 'close' follows, and says all there is to say.
+    // 'close' follows.
     socket.on('error', () => {})
     socket.once('close', () => {
       open.delete(socket)
-      setTimeout(call, then === 'renew' ? 0 : againMs, at)
+      setTimeout(call, mode === 'renew' ? 0 : againMs, at)
     })
   }
   for (let at = 0; at < count; at++) setTimeout(call, Math.floor(at / AT_ONCE) * NEXT_MS, at)
 }
 
-/** Reads answers one after the other, each with a length or in chunks. */
+/** Parses consecutive answers, each with a length or in chunks. */
 class Answer {
   #text = ''
 

@@ -8,10 +8,10 @@ const PROGRAM = fileURLToPath(new URL('busy-callers.ts', import.meta.url))
 const HANG_MS = 100_000
 const SETTLED_MS = 500
 
-/** What is left out: all from one address, and whoever was cut comes again at once. */
-export type Plan = Pick<BusyPlan, 'count' | 'texts' | 'then'> & Partial<BusyPlan>
+/** Defaults: one address, and closed connections are replaced after 50 ms. */
+export type Plan = Pick<BusyPlan, 'count' | 'texts' | 'mode'> & Partial<BusyPlan>
 
-/** Addresses of loopback that are not ours. */
+/** Addresses of loopback beside 127.0.0.1. */
 export const OTHERS = Array.from({ length: 20 }, (_, at) => `127.0.0.${at + 2}`)
 
 /** A process of its own that calls a server without end. */
@@ -39,13 +39,13 @@ export class BusyFlood {
     return waitFor(look, { signal: deadline(HANG_MS), everyMs })
   }
 
-  /** Waits for answers that came after this call: the flood lasts. */
+  /** Waits for an answer to the flood after this call: it still lasts. */
   async goesOn(): Promise<void> {
     const before = total(await this.counts())
     await this.until((counts) => total(counts) > before)
   }
 
-  /** Waits until the server takes no more of what the connections say. */
+  /** Waits until the server reads no more bytes of the flood. */
   async settled(): Promise<void> {
     let before = -1
     await this.until(({ sentBytes }) => {
@@ -64,7 +64,7 @@ export function total({ answers }: BusyCounts): number {
   return Object.values(answers).reduce((sum, count) => sum + count, 0)
 }
 
-/** A request as it goes over the wire, with a body if there is one. */
+/** A request in HTTP/1.1, with a body if given. */
 export function textOf(
   method: string,
   path: string,

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import type { ProcessName } from '@airlock/contract'
 import { pidOf } from './pid-of.ts'
 
-/** The most that a process of a server ever had in memory, in MiB. */
+/** Peak resident memory of a process of a server, in MiB. */
 export function peakMemoryMb(home: string, name: ProcessName): number {
   return fieldOf(home, name, 'VmHWM')
 }
 
-/** What it has now. */
+/** Its resident memory now, in MiB. */
 export function memoryMb(home: string, name: ProcessName): number {
   return fieldOf(home, name, 'VmRSS')
 }
