@@ -43,6 +43,16 @@ describe('requests under way', () => {
     await enter(admission)
   })
 
+  it('are refused late, and the refusal delays nobody else', async () => {
+    const admission = makeAdmission()
+    await fill(admission)
+    const order: string[] = []
+    const refused = enter(admission).catch(() => order.push('refused'))
+    await enter(admission, 'reduces').then(() => order.push('entered'))
+    await refused
+    expect(order).toEqual(['entered', 'refused'])
+  })
+
   it('hold nothing when their caller hung up before', async () => {
     const admission = makeAdmission()
     for (const _ of Array.from({ length: SHARE })) {

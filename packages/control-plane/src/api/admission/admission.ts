@@ -4,7 +4,7 @@ import { readBounded } from '@airlock/wire'
 import { BodyMemory, type Memory, NO_MEMORY } from './body-memory.ts'
 import { connectionBounds, OpenConnections } from './open-connections.ts'
 import { orGone, throwIfGone } from './or-gone.ts'
-import { type RequestRateBounds, RequestRates } from './request-rates.ts'
+import { holdBack, type RequestRateBounds, RequestRates } from './request-rates.ts'
 import { type Bound, type Holder, Shares } from './shares.ts'
 import { type Lane, Turns } from './turns.ts'
 
@@ -12,6 +12,9 @@ interface AdmissionOptions {
   readonly rates: RequestRateBounds
   readonly trustedProxy: boolean
 }
+
+/** Delay of a refusal for too many requests under way. */
+const REFUSAL_S = 1
 
 /** Memory for request bodies, over all connections. */
 const BODY_BYTES = 128 * 1024 * 1024
@@ -67,7 +70,11 @@ export class Admission {
     // A response that is closed already never gives its share back.
     throwIfGone(response)
     const bound = this.#requests.take(holder)
-    if (bound && lane !== 'reduces') throw tooManyUnderWay(bound)
+    if (bound && lane !== 'reduces') {
+      // An immediate refusal would cost the caller nothing, and the event loop a request.
+      await holdBack(REFUSAL_S, response)
+      throw tooManyUnderWay(bound)
+    }
     if (!bound) response.once('close', () => this.#requests.give(holder))
     const isBeyond = bound !== undefined || entry.connected === 'beyond'
     const context = { exchange, entry, isBeyond, rates: this.#rates, bodies: this.#bodies, turns: this.#turns }
@@ -175,6 +182,6 @@ function tooManyUnderWay(bound: Bound): AirlockError {
   const whose = bound === 'caller' ? 'You have' : 'The keys of this tenant together have'
   return new AirlockError('too_many_requests', `${whose} too many requests under way.`, {
     hint: 'Wait until some are answered.',
-    retryAfterS: 1,
+    retryAfterS: REFUSAL_S,
   })
 }

@@ -34,7 +34,7 @@ export class RequestRates {
     const ofTenant = ofKey > HOLD_S ? 0 : this.#tenants.find(tenant).take(HOLD_S)
     if (ofTenant > HOLD_S) key.giveBack()
     const waitS = Math.max(ofKey, ofTenant)
-    if (waitS > 0) await held(Math.min(waitS, HOLD_S), response)
+    if (waitS > 0) await holdBack(Math.min(waitS, HOLD_S), response)
     if (ofKey > HOLD_S) throw refusal(ofKey, 'This key asks too often.')
     if (ofTenant > HOLD_S) throw refusal(ofTenant, 'The keys of this tenant together ask too often.')
   }
@@ -59,7 +59,8 @@ class Buckets {
   }
 }
 
-async function held(seconds: number, response: ServerResponse | undefined): Promise<void> {
+/** Waits. Throws when the response closes. */
+export async function holdBack(seconds: number, response?: ServerResponse): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, seconds * 1000)))
   const until = response ? orGone(over, response) : over
