@@ -4,6 +4,7 @@ import { chooseSeed } from './test/support/seed.ts'
 
 const LONG = '**/*.long.test.ts'
 const FLOODS = 'test/security/floods.test.ts'
+const FLOODS_TABLE = 'test/security/floods-table.long.test.ts'
 
 /** Real processes on a busy machine: the bounds find hangs, they do not measure. There is no `retry`: `scripts/test` looks again. */
 const bounds = { testTimeout: 200_000, hookTimeout: 300_000, expect: { poll: { timeout: 100_000 } } }
@@ -29,7 +30,10 @@ const LONG_PARTS: Readonly<Record<string, readonly string[]>> = {
 }
 
 function namedLongFiles(): string[] {
-  return Object.entries(LONG_PARTS).flatMap(([name, include]) => (name === 'lifecycle' ? [] : include))
+  return [
+    FLOODS_TABLE,
+    ...Object.entries(LONG_PARTS).flatMap(([name, include]) => (name === 'lifecycle' ? [] : include)),
+  ]
 }
 
 /** Tests that say of a store that what holds on one holds on the other. */
@@ -116,6 +120,17 @@ export default defineConfig({
           hookTimeout: 600_000,
         },
       })),
+      // Alone, as `floods`.
+      {
+        test: {
+          name: 'floods-table',
+          include: [FLOODS_TABLE],
+          globalSetup: ['test/support/sweep.ts'],
+          ...bounds,
+          sequence: { groupOrder: 4 },
+          maxWorkers: 1,
+        },
+      },
       // What needs a registry beyond npm and Debian: it is built there, and runs beside us.
       {
         test: {

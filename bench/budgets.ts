@@ -55,6 +55,13 @@ const BUDGETS: readonly Budget[] = [
     isMet: (count) => count >= 5_000,
   },
   {
+    what: 'terminate and killswitch by newcomers, while one key keeps 1,000 connections busy, p99',
+    budget: '≤ 1,000 ms',
+    unit: 'ms',
+    measure: (report) => findResult(report, 'floodReduce')?.p99,
+    isMet: (ms) => ms <= 1_000,
+  },
+  {
     what: 'memory of an idle sandbox (PSS), alone',
     budget: '≤ 20 MB',
     unit: 'MB',

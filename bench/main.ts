@@ -15,6 +15,7 @@ import { measureMemory, raceCrowds } from './measures/crowd.ts'
 import { measureDecisions } from './measures/decision.ts'
 import { measureDensity } from './measures/density.ts'
 import { measureEvidence } from './measures/evidence.ts'
+import { measureFlood } from './measures/flood.ts'
 import { measureMonitor } from './measures/monitor.ts'
 import { racePauses } from './measures/pause.ts'
 import { raceCold, raceCommands, Samples } from './measures/race.ts'
@@ -85,6 +86,8 @@ const MEASURE: Record<Exclude<MeasureName, 'trace'>, (field: Field) => Promise<v
     measureEvidence(server, { samples, rounds: quick ? 1 : 5, records: quick ? 5_000 : 20_000 }),
   requests: async ({ server, samples, quick }) =>
     measureRequests(server, { samples, rounds: quick ? 1 : 5, requests: quick ? 1_000 : 5_000 }),
+  // It has a server of its own, with the default rates.
+  flood: async ({ samples, quick }) => measureFlood({ samples, rounds: quick ? 10 : 100 }),
   decision: async ({ samples, quick }) => measureDecisions({ samples, rounds: quick ? 2 : 20 }),
   pause: async (field) => racePauses({ ...field, rounds: field.quick ? 20 : 200 }),
   monitor: async ({ samples, quick }) =>

@@ -3,7 +3,7 @@ import { quantile, round, summarize } from './statistics.ts'
 
 it('summarizes samples in any order', () => {
   const samples = Array.from({ length: 101 }, (_, index) => 100 - index)
-  expect(summarize(samples)).toEqual({ count: 101, p50: 50, p95: 95, min: 0 })
+  expect(summarize(samples)).toEqual({ count: 101, p50: 50, p95: 95, p99: 99, min: 0 })
 })
 
 it('takes the value between two samples where no sample is in the middle', () => {

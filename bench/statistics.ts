@@ -3,6 +3,8 @@ export interface Summary {
   readonly count: number
   readonly p50: number
   readonly p95: number
+  /** Absent in results of older versions. */
+  readonly p99?: number
   readonly min: number
 }
 
@@ -12,6 +14,7 @@ export function summarize(samples: readonly number[]): Summary {
     count: samples.length,
     p50: round(quantile(samples, 0.5)),
     p95: round(quantile(samples, 0.95)),
+    p99: round(quantile(samples, 0.99)),
     min: round(Math.min(...samples)),
   }
 }

@@ -8,6 +8,7 @@ const LONG = [
   'packed',
   'residue',
   'lifecycle',
+  'floods-table',
   'peers',
   'vm',
 ] as const

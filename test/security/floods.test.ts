@@ -3,11 +3,15 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { BusyFlood, mcpText, type Plan, textOf } from '../support/busy-flood.ts'
 import { removeHome } from '../support/leftovers.ts'
 import { pidOf } from '../support/pid-of.ts'
 import { requires } from '../support/requires.ts'
+import { memoryMb, peakMemoryMb } from '../support/peak-memory.ts'
 import { startServer, type TestServer } from '../support/server.ts'
+import { call, createSandboxes, hostileKeys, newcomers } from './newcomers.ts'
 
 const PROGRAM = fileURLToPath(new URL('../support/silent-callers.ts', import.meta.url))
 const OTHERS = Array.from({ length: 20 }, (_, at) => `127.0.0.${at + 2}`)
@@ -25,8 +29,22 @@ const FLOODS = [
   { count: 1_250, text: BODY, from: OWN },
 ] as const
 const ROUNDS = 3
+const MIB = 1024 * 1024
+/** Together more than the control plane ever keeps. */
+const BODIES = 250
+const BODY_BYTES = 4 * MIB - 1000
 /** What a process has open beside those who may be connected without a key. */
 const FILES = 2_048 + 256
+
+/** The most of one caller that is alone: connections, and requests under way. */
+const SHARE = 2_048
+const REQUESTS = 1_024
+/** The most connections of a tenant. */
+const TENANT_SHARE = 4_096
+/** Longer than a test: closed connections are not replaced. */
+const NEVER_MS = 1_000_000
+/** Memory that may stay after all bodies ended. */
+const LEFT_MB = 64
 
 let server: TestServer
 
@@ -59,6 +77,87 @@ describe('ten thousand connections without a key', requires('root'), () => {
     )
     expect(open).toBeLessThan(FILES)
   }, 180_000)
+})
+
+describe('the API stays open to other tenants', requires('root'), () => {
+  const flood = async (plan: Plan): Promise<BusyFlood> => {
+    const started = new BusyFlood(server.url, plan)
+    onTestFinished(() => started.stop())
+    return started
+  }
+
+  /** Each newcomer is answered between two answers to the flood. */
+  const answersNewcomers = async (lasting: BusyFlood, sandboxes: readonly string[]): Promise<void> => {
+    for (const one of newcomers(server, sandboxes)) {
+      await lasting.goesOn()
+      await call(server, one)
+    }
+    await lasting.goesOn()
+  }
+
+  it('while a thousand connections of one key ask without end, at /mcp too', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const sandboxes = await createSandboxes(server, 2)
+    const texts = [textOf('GET', '/v1/whoami', { key }), mcpText(key, 'tools/list')]
+    const busy = await flood({ count: 1000, texts, mode: 'repeat' })
+    await busy.until(({ open }) => open === 1000)
+    await answersNewcomers(busy, sandboxes)
+    // The share of one key has room for all of them: none was refused.
+    expect((await busy.counts()).answers).toEqual({ 200: expect.any(Number) })
+  })
+
+  it('while one key opens connections at /mcp: its share is kept, and the rest is closed', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const sandboxes = await createSandboxes(server, 2)
+    const many = await flood({ count: SHARE + 500, texts: [mcpText(key, 'ping')], mode: 'hold', againMs: NEVER_MS })
+    await many.until(({ opened, open, answers }) => opened === SHARE + 500 && open <= SHARE && '429' in answers)
+    for (const one of newcomers(server, sandboxes)) await call(server, one)
+    // Connections within the share stay, except those refused with an unread body.
+    const { open } = await many.counts()
+    expect(open).toBeGreaterThan(REQUESTS / 2)
+    expect(open).toBeLessThanOrEqual(SHARE)
+  })
+
+  it('while nine keys of one tenant open connections: the tenant holds half at most', async () => {
+    const keys = await hostileKeys(server, 9)
+    const sandboxes = await createSandboxes(server, 2)
+    const texts = keys.map((key) => textOf('GET', '/v1/whoami', { key }))
+    const many = await flood({ count: 9 * 500, texts, mode: 'hold', againMs: NEVER_MS })
+    await many.until(({ opened, open, answers }) => opened === 9 * 500 && open <= TENANT_SHARE && '429' in answers)
+    for (const one of newcomers(server, sandboxes)) await call(server, one)
+    const { open } = await many.counts()
+    expect(open).toBeGreaterThan(TENANT_SHARE / 2)
+    expect(open).toBeLessThanOrEqual(TENANT_SHARE)
+  })
+
+  it('while one key sends unfinished bodies to a route that reduces: beyond the share they are cut', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const sandboxes = await createSandboxes(server, 2)
+    const text = textOf('POST', '/v1/sandboxes/sbx_x/terminate', { key, body: { reason: 'x' } }).slice(0, -3)
+    const many = await flood({ count: REQUESTS + 200, texts: [text], mode: 'hold' })
+    await many.until(({ opened }) => opened >= REQUESTS + 200)
+    for (const one of newcomers(server, sandboxes)) await call(server, one)
+    // Connections beyond the share of requests are cut, and replaced.
+    await many.until(({ opened }) => opened > REQUESTS + 300)
+  })
+
+  it('while bodies never end: they fill no memory, a neighbour sends one, and the memory comes back', async () => {
+    const [key = ''] = await hostileKeys(server, 1)
+    const before = memoryMb(server.home, 'control-plane')
+    const text = mcpText(key, 'ping', { x: 'x'.repeat(BODY_BYTES) }).slice(0, -10)
+    const bodies = await flood({ count: BODIES, texts: [text], mode: 'hold' })
+    await bodies.settled()
+    const message = { jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(BODY_BYTES) } }
+    await call(server, { method: 'POST', path: '/mcp', key: server.developerKey, body: message })
+    const { open } = await bodies.counts()
+    expect(open).toBe(BODIES)
+    expect(peakMemoryMb(server.home, 'control-plane') - before).toBeLessThan((BODIES * BODY_BYTES) / MIB / 3)
+    bodies.stop()
+    await waitFor(() => (memoryMb(server.home, 'control-plane') < before + LEFT_MB ? true : undefined), {
+      signal: deadline(100_000),
+      everyMs: 50,
+    })
+  })
 })
 
 describe('a key that is refused again and again', requires('root'), () => {
@@ -109,7 +208,7 @@ async function openedBy(caller: ChildProcess): Promise<number> {
 async function useAll(times: number[]): Promise<void> {
   const ask = async (path: string, body: object, key = server.developerKey): Promise<unknown> => {
     const start = performance.now()
-    const answer = await post(path, body, key)
+    const answer = await call(server, { method: 'POST', path, body, key })
     times.push(Math.round(performance.now() - start))
     return answer
   }
@@ -117,15 +216,4 @@ async function useAll(times: number[]): Promise<void> {
   expect(await ask(`/v1/sandboxes/${id}/commands`, { argv: ['echo', 'hi'] })).toMatchObject({ stdout: 'hi\n' })
   const kill = { scope: 'sandbox', target: id, reason: 'a test' }
   expect(await ask('/v1/killswitch', kill, server.adminKey)).toMatchObject(kill)
-}
-
-/** No connection is used again, and nothing is tried twice. */
-async function post(path: string, body: object, key: string): Promise<unknown> {
-  const headers = { ...keyed(key), 'content-type': 'application/json' }
-  const outgoing = request(`${server.url}${path}`, { method: 'POST', headers, agent: false })
-  outgoing.end(JSON.stringify(body))
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
-  const text = (await response.setEncoding('utf8').toArray()).join('')
-  expect([response.statusCode, text]).toEqual([200, text])
-  return JSON.parse(text)
 }

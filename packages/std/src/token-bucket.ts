@@ -9,6 +9,7 @@ export interface Rate {
 export class TokenBucket {
   readonly #rate: Rate
   readonly #now: () => number
+  /** Below zero when some were taken that are not there yet. */
   #left: number
   #at: number
 
@@ -20,14 +21,19 @@ export class TokenBucket {
     this.#at = now()
   }
 
-  /** Takes one, and answers 0; or takes none, and answers after how many seconds there is one. */
-  take(): number {
+  /** Takes one that is there within so many seconds, or none; returns after how many seconds there is one. */
+  take(withinS = 0): number {
     const { burst, perSecond } = this.#rate
     const now = this.#now()
     this.#left = Math.min(burst, this.#left + ((now - this.#at) / 1000) * perSecond)
     this.#at = now
-    if (this.#left < 1) return (1 - this.#left) / perSecond
-    this.#left -= 1
-    return 0
+    const waitS = Math.max(0, (1 - this.#left) / perSecond)
+    if (waitS <= withinS) this.#left -= 1
+    return waitS
+  }
+
+  /** One that was taken was not used. */
+  giveBack(): void {
+    this.#left += 1
   }
 }

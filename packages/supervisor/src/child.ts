@@ -132,7 +132,7 @@ export class Child {
     this.#lastWords = []
     const run = new Run({
       main: this.#spec.main,
-      env: this.#host.environment(settings),
+      env: { ...this.#host.environment(settings), ...this.#spec.environment },
       core: this.#spec.core,
       onLine: (line) => this.#hear(line),
       onKill: (victim) => this.#host.onKill(this, victim),

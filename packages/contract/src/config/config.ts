@@ -43,7 +43,7 @@ export const SETTINGS = {
   trusted_proxy: setting(z.stringbool().or(z.boolean()).default(false), 'A proxy in front of us ends TLS.'),
   key_requests_per_s: setting(
     z.coerce.number().int().min(1).max(1_000_000).default(2_000),
-    'Requests a second of one key in the long run, five times as many at once; more is too_many_requests. What only takes away is not counted.',
+    'Requests a second of one key in the long run, five times as many at once. More wait for up to 2 s, then are too_many_requests. Requests that only take power away are not counted.',
   ),
   tenant_requests_per_s: setting(
     z.coerce.number().int().min(1).max(1_000_000).default(4_000),

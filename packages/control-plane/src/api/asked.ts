@@ -1,7 +1,7 @@
 import { AirlockError, BOUNDS } from '@airlock/contract'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller } from '../app/caller.ts'
-import { HeldBytes } from './held-bytes.ts'
+import { HeldBytes, type Reserve } from './held-bytes.ts'
 
 const WAIT_HEADER = 'airlock-wait-approval'
 
@@ -11,6 +11,7 @@ interface Asked {
   readonly query: unknown
   readonly body: unknown
   readonly bytes: AsyncIterable<Buffer>
+  readonly reserve: Reserve
   readonly signal: AbortSignal
 }
 
@@ -21,7 +22,7 @@ export function withAsked<C extends Caller | null>(
 ): { readonly caller: C; readonly bytes: AsyncIterable<Buffer> } {
   if (!caller) return { caller, bytes: asked.bytes }
   const { route, params, query, body, signal } = asked
-  const bytes = new HeldBytes(asked.bytes)
+  const bytes = new HeldBytes(asked.bytes, asked.reserve)
   const request = { route, params, query, body, digest: async () => bytes.digest(), heldBytes: () => bytes.size }
   const wait = caller.approvalWait && { ...caller.approvalWait, signal }
   return { caller: { ...caller, asked: request, approvalWait: wait }, bytes }

@@ -1,11 +1,16 @@
-import { AirlockError, BOUNDS, type Route } from '@airlock/contract'
-import { decodeText, parseJson, readBounded, tooLarge } from '@airlock/wire'
+import { AirlockError, BOUNDS, isReducing, type Route } from '@airlock/contract'
+import { decodeText, parseJson, tooLarge } from '@airlock/wire'
+import type { FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 /** An upload may take hours, but not pause for longer than this. */
 const UPLOAD_IDLE_MS = 120_000
 /** `{}`, with room for blanks. */
 const EMPTY_BYTES = 1024
+/** Bodies that reduce are read beyond every share of memory, so they are small. */
+const REDUCING_BYTES = 16 * 1024
+
+type BodyRequest = Pick<FastifyRequest, 'headers' | 'admitted'>
 
 /** Looks at headers only, so that a body that will be refused is never read. */
 export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
@@ -16,26 +21,32 @@ export function throwOnBody(route: Route, headers: IncomingHttpHeaders): void {
     throw new AirlockError('unsupported_media_type', 'The body must be application/json.')
   if (headers['content-encoding'] !== undefined)
     throw new AirlockError('unsupported_media_type', 'A compressed body is not understood.')
-  throwOnLength(headers, route.body ? BOUNDS.jsonBodyBytes : EMPTY_BYTES)
+  throwOnLength(headers, jsonBytes(route))
+}
+
+/** The most that the JSON of a route may be. */
+export function jsonBytes(route: Route): number {
+  if (!route.body) return EMPTY_BYTES
+  return isReducing(route) ? REDUCING_BYTES : BOUNDS.jsonBodyBytes
 }
 
 /** The parsed body, `{}` when there is none. Reads at most the bound. */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
-  return hasBody(request.headers) ? parseBody(await readBounded(request, { maxBytes: BOUNDS.jsonBodyBytes })) : {}
+export async function readJson(request: BodyRequest, maxBytes: number): Promise<unknown> {
+  return hasBody(request.headers) ? parseBody(await readWhole(request, maxBytes)) : {}
 }
 
 /** Reads the body of a route that takes none: `{}` says as much as nothing, and many clients always send it. */
-export async function throwOnContent(request: IncomingMessage): Promise<void> {
+export async function throwOnContent(request: BodyRequest): Promise<void> {
   if (!hasBody(request.headers)) return
-  const value = parseBody(await readBounded(request, { maxBytes: EMPTY_BYTES }))
+  const value = parseBody(await readWhole(request, EMPTY_BYTES))
   if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length > 0)
     throw noBody()
 }
 
-/** The body as text, for whoever parses it by rules of its own. Reads at most `limit` bytes. */
-export async function readText(request: IncomingMessage, limit: number): Promise<string> {
-  throwOnLength(request.headers, limit)
-  const text = (await readBounded(request, { maxBytes: limit })).toString('utf8')
+/** The body as text, for whoever parses it by rules of its own. Reads at most `maxBytes`. */
+export async function readText(request: BodyRequest, maxBytes: number): Promise<string> {
+  throwOnLength(request.headers, maxBytes)
+  const text = (await readWhole(request, maxBytes)).toString('utf8')
   if (PROTO.test(text)) throwOnProto(parseJson(text))
   return text
 }
@@ -55,6 +66,12 @@ export function cutWhenIdle(request: IncomingMessage, idleMs = UPLOAD_IDLE_MS): 
 
 export function hasBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** Fails closed: a body is read only for an admitted request. */
+async function readWhole({ admitted }: BodyRequest, maxBytes: number): Promise<Buffer> {
+  if (!admitted) throw noBody()
+  return admitted.read(maxBytes)
 }
 
 function throwOnLength(headers: IncomingHttpHeaders, limit: number): void {

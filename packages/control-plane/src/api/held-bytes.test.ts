@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { NO_MEMORY } from './admission/body-memory.ts'
 import { HeldBytes } from './held-bytes.ts'
+
+const free = async () => NO_MEMORY
 
 async function* chunks(...texts: readonly string[]): AsyncGenerator<Buffer> {
   for (const text of texts) yield Buffer.from(text)
@@ -13,13 +16,13 @@ async function textOf(bytes: AsyncIterable<Buffer>): Promise<string> {
 }
 
 it('passes bytes through as they are read, and holds none', async () => {
-  const bytes = new HeldBytes(chunks('ab', 'cd'))
+  const bytes = new HeldBytes(chunks('ab', 'cd'), free)
   expect(await textOf(bytes)).toBe('abcd')
   expect(bytes.size).toBe(0)
 })
 
 it('says the digest of all of them first, as often as it is asked, and gives them then', async () => {
-  const bytes = new HeldBytes(chunks('ab', 'cd'))
+  const bytes = new HeldBytes(chunks('ab', 'cd'), free)
   const digest = createHash('sha256').update('abcd').digest('hex')
   expect([await bytes.digest(), await bytes.digest()]).toEqual([digest, digest])
   expect(bytes.size).toBe(4)
@@ -35,6 +38,6 @@ it('reads no more than may be asked about', async () => {
       yield mib
     }
   }
-  await expect(new HeldBytes(endless()).digest()).rejects.toMatchObject({ code: 'policy_denied' })
+  await expect(new HeldBytes(endless(), free).digest()).rejects.toMatchObject({ code: 'policy_denied' })
   expect(read).toBe(17)
 })

@@ -1,8 +1,12 @@
 import { AirlockError, BOUNDS } from '@airlock/contract'
 import { createHash } from 'node:crypto'
+import type { Memory } from './admission/body-memory.ts'
 
 /** What is asked about must be here after this time. */
 const READ_MS = 30_000
+
+/** Waits for memory for at most that many bytes of a request. */
+export type Reserve = (maxBytes: number) => Promise<Memory>
 
 /**
  * The body of an upload, which passes through as it is read; or, once its digest was asked for, from memory. So a person can be
@@ -10,11 +14,13 @@ const READ_MS = 30_000
  */
 export class HeldBytes implements AsyncIterable<Buffer> {
   readonly #source: AsyncIterable<Buffer>
+  readonly #reserve: Reserve
   #held: Promise<Held> | undefined
   #size = 0
 
-  constructor(source: AsyncIterable<Buffer>) {
+  constructor(source: AsyncIterable<Buffer>, reserve: Reserve) {
     this.#source = source
+    this.#reserve = reserve
   }
 
   /** How much is kept in memory. */
@@ -34,6 +40,7 @@ export class HeldBytes implements AsyncIterable<Buffer> {
   }
 
   async #read(): Promise<Held> {
+    const memory = await this.#reserve(BOUNDS.askedBytes)
     const hash = createHash('sha256')
     const chunks: Buffer[] = []
     const iterator = this.#source[Symbol.asyncIterator]()
@@ -41,7 +48,10 @@ export class HeldBytes implements AsyncIterable<Buffer> {
     try {
       for (;;) {
         const next = await orLate(iterator.next(), end - performance.now())
-        if (next.done === true) return { digest: hash.digest('hex'), chunks }
+        if (next.done === true) {
+          memory.shrinkTo(this.#size)
+          return { digest: hash.digest('hex'), chunks }
+        }
         hash.update(next.value)
         chunks.push(next.value)
         this.#size += next.value.length

@@ -1,5 +1,5 @@
 import { AirlockError } from '@airlock/contract'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -12,14 +12,20 @@ export function isLoopback(host: string): boolean {
 
 /**
  * A page of some other site can make a browser resolve its own name to 127.0.0.1 and then talk to us as "same origin".
- * It cannot choose another Host than its name, so on loopback we answer to loopback names only.
+ * It cannot choose another Host than its name, so on loopback we answer to loopback names only. A target with a name of its
+ * own (`GET http://name/path`) counts before Host, so it must be one of them too.
  */
-export function throwOnForeignHost(header: string | undefined): void {
-  const name = (header ?? '').replace(/:\d+$/, '').toLowerCase()
-  if (!LOOPBACK_NAMES.has(name))
-    throw new AirlockError('forbidden', 'This server listens on loopback and answers to loopback names only.', {
-      hint: 'Use http://localhost or http://127.0.0.1.',
-    })
+export function throwOnForeignHost({ headers, url = '' }: Pick<IncomingMessage, 'headers' | 'url'>): void {
+  const target = url.startsWith('/') ? undefined : /^https?:\/\/([^/?#]*)/i.exec(url)?.[1]
+  for (const name of target === undefined ? [headers.host] : [headers.host, target])
+    if (!LOOPBACK_NAMES.has(nameIn(name ?? '')))
+      throw new AirlockError('forbidden', 'This server listens on loopback and answers to loopback names only.', {
+        hint: 'Use http://localhost or http://127.0.0.1.',
+      })
+}
+
+function nameIn(authority: string): string {
+  return authority.replace(/:\d+$/, '').toLowerCase()
 }
 
 /** Two readers of a request could each believe another of two such headers. */

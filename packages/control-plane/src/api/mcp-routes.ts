@@ -8,6 +8,7 @@ import {
   type StreamedRoute,
 } from '@airlock/mcp'
 import type { Caller } from '../app/caller.ts'
+import { type Memory, NO_MEMORY } from './admission/body-memory.ts'
 import { withAsked } from './asked.ts'
 import type { Answer, Call, Handlers } from './call.ts'
 import { parseQuery, parseWith } from './parse.ts'
@@ -17,8 +18,8 @@ import { exactly } from './stream.ts'
 interface Options {
   readonly handlers: Handlers
   readonly caller: Caller
-  /** Throws when the caller may not use the route, or not so often. */
-  readonly admit: (name: RouteName, caller: Caller) => void
+  /** Waits for a turn. Throws when the caller may not use the route, or is beyond its rate. */
+  readonly admit: (name: RouteName) => Promise<void>
 }
 
 /** The routes as a caller over HTTP has them, without HTTP: the same rights, schemas, handlers and checks of the answer. */
@@ -61,7 +62,7 @@ export class HandlerRoutes implements Routes {
     how: { readonly wants: 'json' | 'events'; readonly signal: AbortSignal },
   ): Promise<Answer> {
     const { handlers, caller, admit } = this.#options
-    admit(name, caller)
+    await admit(name)
     const handler = handlers[name] as (call: unknown) => Promise<Answer>
     return handler(parseAsked(name, request, { ...how, caller }))
   }
@@ -78,7 +79,9 @@ function parseAsked<N extends RouteName>(
     query: parseQuery(route, request.query),
     body: route.body && parseWith(route.body, request.body ?? {}),
   }
-  const asked = { route: name, ...parts, bytes: once(request.bytes), signal: rest.signal }
+  // These bytes are a part of the message, which is in memory already.
+  const reserve = async (): Promise<Memory> => NO_MEMORY
+  const asked = { route: name, ...parts, bytes: once(request.bytes), reserve, signal: rest.signal }
   const call = { ...rest, ...parts, ...withAsked(rest.caller, asked), lastEventId: undefined }
   return call as unknown as Call<N>
 }

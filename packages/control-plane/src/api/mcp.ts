@@ -3,6 +3,7 @@ import { McpHttp } from '@airlock/mcp'
 import type { Log } from '@airlock/std'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../app/caller.ts'
+import type { AdmittedRequest } from './admission/admission.ts'
 import { readText } from './body.ts'
 import type { Handlers } from './call.ts'
 import { throwOnForeignOrigin } from './host-check.ts'
@@ -16,9 +17,10 @@ const METHODS = ['POST', 'GET', 'DELETE'] as const
 export interface McpHost {
   readonly handlers: Handlers
   readonly log: Log
-  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<Caller>
-  /** Throws when the caller may not use the route, or not so often. */
-  readonly admit: (name: RouteName, caller: Caller) => void
+  /** Waits for a turn. Throws without a good key, or beyond the rates. */
+  readonly enter: (request: FastifyRequest, reply: FastifyReply) => Promise<Caller>
+  /** The same for a route that a tool calls. Throws also when the caller may not use it. */
+  readonly admit: (name: RouteName, caller: Caller, admitted: AdmittedRequest) => Promise<void>
   /** Whether the server answers to loopback names only. */
   readonly isLocal: () => boolean
   /** Aborts when the client is gone or the server closes. */
@@ -34,19 +36,20 @@ export function registerMcp(app: FastifyInstance, host: McpHost): McpHttp {
     onRequest: async (request, reply) => {
       request.routeName = 'mcp'
       throwOnForeignOrigin(request.headers, host.isLocal())
-      request.caller = await host.authenticate(request, reply)
+      await host.enter(request, reply)
     },
     handler: async (request, reply) => {
-      const { caller } = request
-      if (!caller) throw new AirlockError('unauthenticated')
-      const { handlers, admit, log } = host
+      const { caller, admitted } = request
+      if (!caller || !admitted) throw new AirlockError('unauthenticated')
+      const { handlers, log } = host
+      const admit = async (name: RouteName): Promise<void> => host.admit(name, caller, admitted)
       const response = await http.answer({
         routes: new HandlerRoutes({ handlers, admit, caller }),
         version: VERSION,
         owner: `${caller.principal.tenant} ${caller.principal.actor}`,
         method: request.method,
         headers: toHeaders(request),
-        body: request.method === 'POST' ? await readText(request.raw, BODY_BYTES) : undefined,
+        body: request.method === 'POST' ? await readText(request, BODY_BYTES) : undefined,
         signal: host.signalFor(reply),
         onFault: (error) => log.error('a tool failed', { requestId: caller.requestId, error }),
       })

@@ -1,8 +1,9 @@
 import { AirlockError, describeIssues, ROUTES, type Route, type RouteName } from '@airlock/contract'
 import type { FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { type Memory, NO_MEMORY } from './admission/body-memory.ts'
 import { withAsked } from './asked.ts'
-import { readBytes, readJson, throwOnContent } from './body.ts'
+import { jsonBytes, readBytes, readJson, throwOnContent } from './body.ts'
 import type { Call } from './call.ts'
 
 const PATH_FIELDS: ReadonlySet<PropertyKey> = new Set(['path', 'from', 'to', 'cwd'])
@@ -16,9 +17,10 @@ export async function parseCall<N extends RouteName>(
   const route: Route = ROUTES[name]
   const params = route.params && parseWith(route.params, request.params)
   const query = parseQuery(route, request.query)
-  const body = route.body && parseWith(route.body, await readJson(request.raw))
-  if (!route.body && route.sends !== 'bytes') await throwOnContent(request.raw)
-  const asked = { route: name, params, query, body, bytes: readBytes(request.raw), signal }
+  const body = route.body && parseWith(route.body, await readJson(request, jsonBytes(route)))
+  if (!route.body && route.sends !== 'bytes') await throwOnContent(request)
+  const reserve = async (maxBytes: number): Promise<Memory> => request.admitted?.reserve(maxBytes) ?? NO_MEMORY
+  const asked = { route: name, params, query, body, bytes: readBytes(request.raw), signal, reserve }
   const call = {
     ...withAsked(request.caller, asked),
     params,

@@ -343,6 +343,17 @@ describe('headers', () => {
     )
     expect(answers).toEqual(['200', '200', '200', '200', '403', '403', '403'])
   })
+
+  it('refuses a target in absolute form that names another host', async () => {
+    const targets = ['http://localhost/healthz', 'HTTP://[::1]:80/healthz', 'http://evil.example/healthz']
+    const hidden = ['http://localhost@evil.example/healthz', 'https://evil.example:80/healthz']
+    const answers = await Promise.all(
+      [...targets, ...hidden].map(async (target) =>
+        (await raw(`GET ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n`)).slice(9, 12),
+      ),
+    )
+    expect(answers).toEqual(['200', '200', '403', '403', '403'])
+  })
 })
 
 describe('errors', () => {

@@ -8,6 +8,9 @@ import type { Authenticator } from '../identity/authenticate.ts'
 import type { MetricFeed } from '../monitor/metrics.ts'
 import type { App } from '../app/app.ts'
 import type { Caller } from '../app/caller.ts'
+import { Admission, type AdmittedRequest } from './admission/admission.ts'
+import type { RequestRateBounds } from './admission/request-rates.ts'
+import type { Lane } from './admission/turns.ts'
 import { parseWait } from './asked.ts'
 import { cutWhenIdle, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
@@ -15,10 +18,8 @@ import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
 import { registerMcp } from './mcp.ts'
 import { Metrics } from './metrics.ts'
-import { connectionBounds, OpenConnections } from './open-connections.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
-import { type RequestRateBounds, RequestRates } from './request-rates.ts'
 import { agentHandlers } from './routes/agents.ts'
 import { approvalHandlers } from './routes/approvals.ts'
 import { auditHandlers } from './routes/audit.ts'
@@ -43,6 +44,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Null until authenticated, and on public routes. */
     caller: Caller | null
+    /** Null until admitted, and on public routes. */
+    admitted: AdmittedRequest | null
     routeName: RouteName | 'mcp' | null
   }
 }
@@ -92,18 +95,16 @@ class Edge implements Api {
   readonly #handlers: Handlers
   readonly #metrics = new Metrics()
   readonly #closing = new AbortController()
-  readonly #connections: OpenConnections
-  readonly #rates: RequestRates
+  readonly #admission: Admission
   #checksHost = true
   #mcp: McpHttp | undefined
 
   constructor(options: ApiOptions) {
     this.#options = options
     this.#handlers = handlersFor(options, this.#metrics)
-    this.#rates = new RequestRates(options.requestRates)
-    this.#connections = new OpenConnections(connectionBounds(), options.trustedProxy)
+    this.#admission = new Admission({ rates: options.requestRates, trustedProxy: options.trustedProxy })
     this.#app = fastify({
-      serverFactory: (handler) => this.#connections.watch(createListener(handler, options.tls)),
+      serverFactory: (handler) => this.#admission.watch(createListener(this.#admission.inTurn(handler), options.tls)),
       clientErrorHandler: refuseMalformed,
       frameworkErrors: (error, request, reply) => {
         this.#greet(request, reply)
@@ -122,6 +123,7 @@ class Edge implements Api {
   async prepare(): Promise<void> {
     const app = this.#app
     app.decorateRequest('caller', null)
+    app.decorateRequest('admitted', null)
     app.decorateRequest('routeName', null)
     app.removeAllContentTypeParsers()
     // Bodies are read by the one who parses them, after the caller is known.
@@ -173,9 +175,8 @@ class Edge implements Api {
       onRequest: async (request, reply) => {
         request.routeName = name
         if (route.roles !== 'public') {
-          request.caller = await this.#authenticate(request, reply, route)
-          this.#admitConnection(name, request.caller, reply)
-          this.#admit(name, request.caller)
+          const caller = await this.#enter(request, reply, laneOf(route))
+          this.#admit(name, caller)
         }
         throwOnBody(route, request.headers)
       },
@@ -192,8 +193,11 @@ class Edge implements Api {
     return registerMcp(this.#app, {
       handlers: this.#handlers,
       log: this.#options.log,
-      authenticate: async (request, reply) => this.#authenticate(request, reply),
-      admit: (name, caller) => this.#admit(name, caller),
+      enter: async (request, reply) => this.#enter(request, reply, 'other'),
+      admit: async (name, caller, admitted) => {
+        await admitted.beginAnother(laneOf(ROUTES[name]))
+        this.#admit(name, caller)
+      },
       isLocal: () => this.#checksHost,
       signalFor: (reply) => this.#signalFor(reply),
     })
@@ -217,7 +221,7 @@ class Edge implements Api {
     this.#greet(request, reply)
     if (this.#closing.signal.aborted) throw new AirlockError('not_ready', 'The server is stopping.')
     throwOnRepeated(request.raw.rawHeaders)
-    if (this.#checksHost) throwOnForeignHost(request.headers.host)
+    if (this.#checksHost) throwOnForeignHost(request.raw)
     if (request.is404)
       throw new AirlockError('route_not_found', `There is no route ${request.method} ${pathOf(request)}.`)
   }
@@ -225,27 +229,27 @@ class Edge implements Api {
   #greet(request: FastifyRequest, reply: FastifyReply): void {
     reply.headers(HEADERS).header('x-request-id', request.id)
     if (this.#options.tls) reply.header('strict-transport-security', 'max-age=31536000')
-    const { socket } = request.raw
-    if (this.#options.trustedProxy) this.#connections.locate(socket, request.ip)
-    // Only who has a key keeps a connection: until one is shown, every answer is the last.
-    if (this.#connections.isUnproven(socket)) reply.header('connection', 'close')
+    if (this.#options.trustedProxy) this.#admission.locate(request.raw, request.ip)
+    // Only who is admitted keeps a connection: until then, every answer is the last.
+    reply.header('connection', 'close')
   }
 
-  async #authenticate(request: FastifyRequest, reply: FastifyReply, route?: Route): Promise<Caller> {
-    const { authorization } = request.headers
-    const purpose = route && isReducing(route) ? 'reduce' : 'any'
-    const principal = await this.#options.authenticator.authenticate(authorization, request.id, purpose)
-    this.#connections.prove(request.raw.socket, nameOf(principal))
-    reply.removeHeader('connection')
-    return { principal, requestId: request.id, approvalWait: parseWait(request.headers, this.#options.clock.now()) }
+  /** Authenticates the caller, and waits for the turn of the request. */
+  async #enter(request: FastifyRequest, reply: FastifyReply, lane: Lane): Promise<Caller> {
+    const purpose = lane === 'reduces' ? 'reduce' : 'any'
+    const holder = await this.#options.authenticator.authenticate(request.headers.authorization, request.id, purpose)
+    const connected = this.#admission.connect(request.raw, holder, lane)
+    if (connected === 'within') reply.removeHeader('connection')
+    const exchange = { request: request.raw, response: reply.raw }
+    request.admitted = await this.#admission.enter(exchange, { holder, lane, connected })
+    if (request.admitted.isBeyond) reply.header('connection', 'close')
+    const approvalWait = parseWait(request.headers, this.#options.clock.now())
+    request.caller = { principal: holder, requestId: request.id, approvalWait }
+    return request.caller
   }
 
-  /**
-   * What takes away is always heard; the rest as often as a share allows. Then the role has to be enough, and we must be able to:
-   * no handler asks for that again.
-   */
+  /** The role has to be enough, and we must be able to: no handler asks for that again. */
   #admit(name: RouteName, caller: Caller): void {
-    if (!isReducing(ROUTES[name])) this.#rates.take(caller.principal)
     this.#authorize(name, caller)
     this.#options.app.readiness.assert(ROUTES[name].needs)
   }
@@ -262,14 +266,6 @@ class Edge implements Api {
       payload: { route: name, role: principal.role, requestId },
     })
     throw refusal
-  }
-
-  /** What takes away is always heard; for the rest, nobody has more than a share of connections. */
-  #admitConnection(name: RouteName, { principal }: Caller, reply: FastifyReply): void {
-    const refusal = this.#connections.refuse(nameOf(principal))
-    if (!refusal) return
-    reply.header('connection', 'close')
-    if (!isReducing(ROUTES[name])) throw refusal
   }
 
   #refuse(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -319,9 +315,8 @@ function refuseRole(route: Route, principal: Principal): AirlockError | undefine
   })
 }
 
-/** One caller, over all tenants. */
-function nameOf({ tenant, actor }: Principal): string {
-  return `${tenant} ${actor}`
+function laneOf(route: Route): Lane {
+  return isReducing(route) ? 'reduces' : 'other'
 }
 
 function isRouteName(name: string): name is RouteName {

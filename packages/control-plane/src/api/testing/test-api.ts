@@ -6,7 +6,7 @@ import { TestCore } from './test-core.ts'
 import { TEST_EVENTS } from './test-events.ts'
 import { TEST_METRICS } from './test-metrics.ts'
 import { makeTestWho, type TestWho } from './test-who.ts'
-import type { RequestRateBounds } from '../request-rates.ts'
+import type { RequestRateBounds } from '../admission/request-rates.ts'
 import { createApi } from '../server.ts'
 
 /** For tests only: the real server on a port of loopback, a free one unless it is named, with one key for each role. */
