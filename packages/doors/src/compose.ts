@@ -2,6 +2,7 @@ import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
 
@@ -13,7 +14,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
   })
-  const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }) })
+  const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }), llm: llmDoor({ log }) })
   const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()

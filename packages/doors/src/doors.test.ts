@@ -8,6 +8,7 @@ import { createLog } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { llmDoor } from './llm/llm-door.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 
@@ -27,6 +28,7 @@ beforeEach(() => {
       const door = await open(at)
       return { ...door, configure: (config) => void configured.push(config) }
     },
+    llm: llmDoor({ log }),
   })
 })
 afterEach(async () => {

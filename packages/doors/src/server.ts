@@ -13,7 +13,8 @@ interface ListenOptions {
   readonly log: Log
 }
 
-const MAX_BODY = 4096
+/** The models of a sandbox, each with its aliases. */
+const MAX_BODY = 16 * 1024 * 1024
 /** The control plane alone comes. */
 const MAX_CONNECTIONS = 256
 const REQUEST_MS = 30_000

@@ -4,6 +4,8 @@ import { INSIDE } from '../guest/boot.ts'
 import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
+import { closeModelCall, openModelCall } from './model-calls.ts'
+import { servedModel } from './served-model.ts'
 
 /** Every kind of door. The permit of a sandbox lists those that it has. */
 export const DOORS = ['control', 'llm', 'egress', 'broker'] as const
@@ -27,9 +29,18 @@ export const DOOR_SOCKETS: Readonly<Record<DoorName, string>> = {
 /** Names one configuration of a door: two of the same version are the same. */
 const configVersion = z.string().min(1).max(256)
 
+/** Bound on the models of one sandbox, the demo included. */
+export const MAX_DOOR_MODELS = 16_384
+
 /** What the control plane tells the doors process about one open door. A door without a row here is not built. */
 export const doorConfig = z.discriminatedUnion('door', [
   z.strictObject({ door: z.literal('control'), version: configVersion }),
+  z.strictObject({
+    door: z.literal('llm'),
+    version: configVersion,
+    /** Every model that the sandbox may name, with its prices. No key and no address of an upstream is in it. */
+    models: z.array(servedModel).max(MAX_DOOR_MODELS),
+  }),
 ])
 export type DoorConfig = z.infer<typeof doorConfig>
 
@@ -113,8 +124,22 @@ export const controlCall = z.discriminatedUnion('ask', [
 ])
 export type ControlCall = z.infer<typeof controlCall>
 
+/**
+ * A call of a model that begins or ends. `model.open` answers `openedModelCall`. A call whose `model.open` was cancelled is
+ * closed as `unsent` by the control plane. `model.close` answers `{}`, also for a call that is closed already.
+ */
+export const modelCall = z.discriminatedUnion('ask', [
+  openModelCall.extend({ ask: z.literal('model.open') }),
+  closeModelCall.extend({ ask: z.literal('model.close'), sandbox: sandboxId }),
+])
+export type ModelCallAsk = z.infer<typeof modelCall>
+
+/** Every call of the kept connection. */
+export const doorCall = z.union([controlCall, modelCall])
+export type DoorCall = z.infer<typeof doorCall>
+
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
-export const DOORS_PROTOCOL = 1
+export const DOORS_PROTOCOL = 2
 
 /** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
 export const MAX_DOOR_CALLS = 4096
@@ -123,8 +148,9 @@ const callId = z.int().min(1)
 
 /** What the doors say on the kept connection. */
 export const fromDoors = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  z.strictObject({ type: z.literal('call'), id: callId, call: controlCall }),
+  /** `process`: a random text for each start of the doors. Calls of models that an earlier process opened are lost. */
+  z.strictObject({ type: z.literal('hello'), protocol: z.int(), process: z.string().min(1).max(64) }),
+  z.strictObject({ type: z.literal('call'), id: callId, call: doorCall }),
   /** Nobody waits for the answer of this call any more. */
   z.strictObject({ type: z.literal('cancel'), id: callId }),
   z.strictObject({ type: z.literal('ping') }),
@@ -144,7 +170,7 @@ export type DoorsChange = z.infer<typeof doorsChange>
 /** What the control plane says on the kept connection. */
 export const fromControlPlane = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  /** `value` is `self`, `renewedToken` or `askAnswer`, by what was asked. */
+  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall` or `{}`, by what was asked. */
   z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
   z.strictObject({
     type: z.literal('refusal'),

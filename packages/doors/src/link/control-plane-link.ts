@@ -1,7 +1,9 @@
 import {
   AirlockError,
   askAnswer,
+  type CloseModelCall,
   type ControlCall,
+  type DoorCall,
   DOORS_PROTOCOL,
   type DoorsChange,
   fromControlPlane,
@@ -9,12 +11,15 @@ import {
   type FromDoors,
   isErrorCode,
   MAX_DOOR_CALLS,
+  openedModelCall,
+  type OpenedModelCall,
+  type OpenModelCall,
   renewedToken,
   self,
 } from '@airlock/contract'
-import type { Log } from '@airlock/std'
+import { type Log, newId } from '@airlock/std'
 import { KeptLink, type LineSocket } from '@airlock/wire'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { PendingCalls } from './pending-calls.ts'
 
 const PING_MS = 1_000
@@ -25,6 +30,7 @@ const CALLS_OF_SANDBOX = 32
 
 const ANSWERS = { self, heartbeat: self, renew: renewedToken, ask: askAnswer } as const
 export type ControlAnswer = z.infer<(typeof ANSWERS)[ControlCall['ask']]>
+const nothing = z.strictObject({})
 
 interface CallOptions {
   /** Until the answer has to be there. */
@@ -48,6 +54,7 @@ interface LinkOptions {
 export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
+  readonly #process = newId('doors')
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
   /** Open, and perhaps not greeted yet. */
@@ -87,7 +94,21 @@ export class ControlPlaneLink {
 
   /** What is asked is made here, word by word. */
   async call(call: ControlCall, options: CallOptions): Promise<ControlAnswer> {
-    const parsed = ANSWERS[call.ask].safeParse(await this.#answered(call, options))
+    return this.#parsed<ControlAnswer>(ANSWERS[call.ask], call, options)
+  }
+
+  /** A call that is opened must be closed. When this rejects, nothing is open. */
+  async openModelCall(asked: OpenModelCall, options: CallOptions): Promise<OpenedModelCall> {
+    return this.#parsed(openedModelCall, { ...asked, ask: 'model.open' }, options)
+  }
+
+  async closeModelCall(end: CloseModelCall & { readonly sandbox: string }, options: CallOptions): Promise<void> {
+    await this.#parsed(nothing, { ...end, ask: 'model.close' }, options)
+  }
+
+  // oxlint-disable-next-line max-params -- a question, and how its answer is read
+  async #parsed<T>(schema: z.ZodType<T>, call: DoorCall, options: CallOptions): Promise<T> {
+    const parsed = schema.safeParse(await this.#answered(call, options))
     if (parsed.success) return parsed.data
     // To a program inside it is the same: nothing was allowed, and it may ask again.
     throw away(parsed.error)
@@ -100,7 +121,7 @@ export class ControlPlaneLink {
     this.#lost()
   }
 
-  async #answered(call: ControlCall, { answerMs, signal }: CallOptions): Promise<unknown> {
+  async #answered(call: DoorCall, { answerMs, signal }: CallOptions): Promise<unknown> {
     if (!this.#isGreeted) throw away()
     const { id, answer, settle } = this.#pending.add(call.sandbox)
     const drop = (error: AirlockError) => {
@@ -122,7 +143,7 @@ export class ControlPlaneLink {
   #greet(socket: LineSocket): void {
     this.#socket = socket
     this.#unansweredPings = 0
-    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL })
+    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL, process: this.#process })
   }
 
   #hear(line: string, socket: LineSocket): void {
