@@ -1,6 +1,13 @@
 /** Everything about models: what is served, how a call is reserved, and what the processes say to each other about it. */
 export { model, type Model } from './nouns/model.ts'
 export {
+  modelLimits,
+  modelNames,
+  someModelLimits,
+  type ModelLimits,
+  type SomeModelLimits,
+} from './nouns/sandbox-models.ts'
+export {
   closeModelCall,
   modelUsage,
   openedModelCall,

@@ -207,6 +207,8 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       // As much as they can do in a day.
       computeSecondsPerDay: Math.ceil(config.agent_cpus * DAY_S),
       dollarsPerDay: DEFAULTS.agentDollarsPerDay.default,
+      modelCallsPerDay: DEFAULTS.agentModelCallsPerDay.default,
+      modelTokensPerDay: DEFAULTS.agentModelTokensPerDay.default,
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
