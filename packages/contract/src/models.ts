@@ -34,6 +34,9 @@ export {
   type UpstreamHealth,
 } from './host/keys-api.ts'
 export {
+  ANTHROPIC_VERSIONS,
+  anthropicVersion,
+  type AnthropicVersion,
   MODEL_BODY_BYTES,
   modelName,
   modelRouteOf,

@@ -112,7 +112,11 @@ const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'a
 
 async function start(): Promise<{ stop(): Promise<void> }> {
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
-  const sockets = { socket: join(home, 'doors.sock'), controlPlaneSocket: join(home, 'control-plane.sock') }
+  const sockets = {
+    socket: join(home, 'doors.sock'),
+    controlPlaneSocket: join(home, 'control-plane.sock'),
+    keysSocket: null,
+  }
   const rest = { socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
 }

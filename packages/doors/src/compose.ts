@@ -2,6 +2,9 @@ import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { KeysClient } from './keys/keys-client.ts'
+import { CallCloser } from './llm/calls/call-closer.ts'
+import { CallEnd } from './llm/calls/call-end.ts'
 import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
@@ -13,16 +16,25 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     log,
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
+    onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
-  const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }), llm: llmDoor({ log }) })
+  const closer = new CallCloser(controlPlane, log)
+  const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
+  const doors = new Doors(config.doorsDir, {
+    control: controlDoor({ controlPlane, log }),
+    llm: llmDoor({ controlPlane, keys, closer, log }),
+  })
   const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()
   return {
     async stop() {
       listener.close()
-      controlPlane.close()
+      // Calls that are cut are reported before the connection goes.
       await doors.closeAll()
+      await closer.stop()
+      controlPlane.close()
+      keys?.close()
     },
   }
 }

@@ -58,7 +58,7 @@ export function processTable(settings: Settings): Stages {
 
 /** Empty without a configured upstream. */
 function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
-  if (Object.keys(settings.config.llm.upstream).length === 0) return []
+  if (!hasUpstream(settings.config)) return []
   return [
     {
       name: 'keys',
@@ -108,7 +108,7 @@ function keys({ stateDir, runtimeDir, config }: Settings) {
   ])
   return {
     publicDir: join(stateDir, 'public'),
-    socket: join(runtimeDir, 'keys.sock'),
+    socket: keysSocket(runtimeDir),
     socketUid: DOORS_UID,
     upstreams: Object.fromEntries(upstreams),
     drop: { uid: KEYS_UID, gid: KEYS_UID },
@@ -133,12 +133,13 @@ function milliseconds(seconds: number): number {
   return Math.round(seconds * 1000)
 }
 
-function doors({ runtimeDir }: Settings) {
+function doors({ runtimeDir, config }: Settings) {
   return {
     doorsDir: join(runtimeDir, 'doors'),
     socket: join(runtimeDir, 'doors.sock'),
     socketUid: CONTROL_PLANE_UID,
     controlPlaneSocket: join(runtimeDir, 'control-plane-doors.sock'),
+    keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }
@@ -238,6 +239,14 @@ function opaOf({ opa_url: url, opa_path: path, opa_timeout_ms: timeoutMs }: Conf
 /** Which socket a process speaks on is who it is, so each has its own. */
 function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plane'): string {
   return join(runtimeDir, `recorder-${client}.sock`)
+}
+
+function keysSocket(runtimeDir: string): string {
+  return join(runtimeDir, 'keys.sock')
+}
+
+function hasUpstream({ llm }: Config): boolean {
+  return Object.keys(llm.upstream).length > 0
 }
 
 function mainOf(name: string): string {

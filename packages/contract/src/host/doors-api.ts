@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
-import { INSIDE } from '../guest/boot.ts'
+import { INSIDE, LLM_PORT } from '../guest/boot.ts'
 import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
@@ -204,6 +204,21 @@ export type Self = z.infer<typeof self>
 export const renewedToken = z.strictObject({ token: z.string(), lifeMs: z.int(), expiresAt: time })
 export type RenewedToken = z.infer<typeof renewedToken>
 
+const LLM_ORIGIN = `http://127.0.0.1:${LLM_PORT}`
+/** SDKs refuse to start without a key. */
+const PLACEHOLDER = 'placeholder-the-server-holds-the-key'
+
+/** What unmodified clients of models read. */
+const LLM_ENV: Readonly<Record<string, string>> = {
+  OPENAI_BASE_URL: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_BASE: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_KEY: PLACEHOLDER,
+  ANTHROPIC_BASE_URL: LLM_ORIGIN,
+  ANTHROPIC_API_KEY: PLACEHOLDER,
+  NO_PROXY: '127.0.0.1',
+  no_proxy: '127.0.0.1',
+}
+
 /** What programs inside are told: who their sandbox is, and how its door is reached if it has one. */
 export function doorEnv(of: {
   readonly sandbox: string
@@ -213,6 +228,7 @@ export function doorEnv(of: {
   const door = { AIRLOCK_SOCKET: INSIDE.doorSocket, AIRLOCK_TOKEN_FILE: INSIDE.token }
   return {
     ...(of.doors.includes('control') ? door : {}),
+    ...(of.doors.includes('llm') ? LLM_ENV : {}),
     AIRLOCK_SANDBOX_ID: of.sandbox,
     AIRLOCK_AGENT_ID: of.agent,
   }

@@ -39,11 +39,18 @@ interface CallOptions {
   readonly signal: AbortSignal
 }
 
+export interface LateOpen {
+  readonly callId: string
+  readonly sandbox: string
+}
+
 interface LinkOptions {
   readonly socket: string
   readonly log: Log
   /** Called before anything that is asked later: calls of these sandboxes that were under way have been refused. */
   readonly onChanged: (change: DoorsChange) => void
+  /** An open of a model call was answered after it had been given up. The call must be closed. */
+  readonly onLateOpen: (late: LateOpen) => void
   readonly pingMs?: number
 }
 
@@ -55,6 +62,8 @@ export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
   readonly #process = newId('doors')
+  /** Sandboxes of model calls whose open has no answer yet, also of those that were given up. */
+  readonly #opening = new Map<number, string>()
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
   /** Open, and perhaps not greeted yet. */
@@ -132,7 +141,10 @@ export class ControlPlaneLink {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (signal.aborted) onAbort()
-      else this.#send({ type: 'call', id, call })
+      else {
+        if (call.ask === 'model.open') this.#opening.set(id, call.sandbox)
+        this.#send({ type: 'call', id, call })
+      }
       return await answer
     } finally {
       clearTimeout(late)
@@ -156,14 +168,23 @@ export class ControlPlaneLink {
       case 'hello':
         return this.#hello(frame.protocol, socket)
       case 'answer':
-        return void this.#pending.settle(frame.id, frame.value)
+        return this.#answer(frame)
       case 'refusal':
+        this.#opening.delete(frame.id)
         return void this.#pending.settle(frame.id, refusalOf(frame.error))
       case 'changed':
         return this.#changed(frame.change)
       case 'pong':
         this.#unansweredPings = 0
     }
+  }
+
+  #answer({ id, value }: Extract<FromControlPlane, { type: 'answer' }>): void {
+    const sandbox = this.#opening.get(id)
+    this.#opening.delete(id)
+    if (this.#pending.settle(id, value) || sandbox === undefined) return
+    const late = openedModelCall.safeParse(value)
+    if (late.success) this.#options.onLateOpen({ callId: late.data.callId, sandbox })
   }
 
   #hello(protocol: number, socket: LineSocket): void {
@@ -197,6 +218,7 @@ export class ControlPlaneLink {
   #lost(): void {
     this.#socket = undefined
     this.#isGreeted = false
+    this.#opening.clear()
     this.#pending.refuse(null, away())
   }
 
