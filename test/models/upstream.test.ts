@@ -11,7 +11,9 @@ let box: Sandbox
 beforeAll(async () => {
   upstream = await ModelUpstream.start()
   server = await startModelServer(upstream.port)
-  box = await new Airlock({ url: server.url, apiKey: server.developerKey }).sandboxes.create({ doors: ['llm'] })
+  box = await new Airlock({ url: server.url, apiKey: server.developerKey }).sandboxes.create({
+    models: ['small', 'gpt'],
+  })
   await box.files.write('clients.mjs', await bundleClients())
 }, 240_000)
 afterAll(async () => {

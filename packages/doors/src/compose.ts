@@ -3,6 +3,7 @@ import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 import { KeysClient } from './keys/keys-client.ts'
+import { KeysHealthClient } from './keys/keys-health.ts'
 import { CallCloser } from './llm/calls/call-closer.ts'
 import { CallEnd } from './llm/calls/call-end.ts'
 import { llmDoor } from './llm/llm-door.ts'
@@ -20,11 +21,13 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
   })
   const closer = new CallCloser(controlPlane, log)
   const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
+  const health = config.keysSocket === null ? null : new KeysHealthClient(config.keysSocket)
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
     llm: llmDoor({ controlPlane, keys, closer, log }),
   })
-  const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
+  const { socket, socketUid } = config
+  const listener = await listen({ doors, link: controlPlane, health, socket, socketUid, log })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()
   return {
@@ -35,6 +38,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
       await closer.stop()
       controlPlane.close()
       keys?.close()
+      health?.close()
     },
   }
 }
