@@ -47,11 +47,21 @@ async function answer(
   const { method = '', url = '' } = request
   if (method === 'GET' && url === '/doors') return { sandboxes: doors.list() }
   if (method === 'GET' && url === '/upstreams') return (await health?.read()) ?? { upstreams: [] }
-  const sandbox = sandboxId.safeParse(/^\/doors\/([^/?]+)$/.exec(url)?.[1])
-  if (!sandbox.success || (method !== 'PUT' && method !== 'DELETE')) throw new AirlockError('route_not_found')
-  if (method === 'DELETE') await doors.close(sandbox.data)
+  const sandbox = sandboxId.safeParse(/^\/doors\/([^/?]+)$/.exec(url)?.[1]).data
+  if (sandbox === undefined) throw new AirlockError('route_not_found')
+  return change({ doors, link }, sandbox, request)
+}
+
+async function change(
+  { doors, link }: Pick<ListenOptions, 'doors' | 'link'>,
+  sandbox: string,
+  request: IncomingMessage,
+): Promise<unknown> {
+  const { method } = request
+  if (method !== 'PUT' && method !== 'DELETE') throw new AirlockError('route_not_found')
+  if (method === 'DELETE') await doors.close(sandbox)
   else {
-    await doors.open(sandbox.data, (await readJson(request, openDoorsRequest, MAX_BODY)).doors)
+    await doors.open(sandbox, (await readJson(request, openDoorsRequest, MAX_BODY)).doors)
     // A door that is open is one at which questions are answered: whoever asks for it is there to do that.
     await link.ready(READY_MS)
   }
