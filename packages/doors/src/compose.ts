@@ -1,11 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 import { KeysClient } from './keys/keys-client.ts'
-import { KeysHealthClient } from './keys/keys-health.ts'
 import { CallCloser } from './llm/calls/call-closer.ts'
 import { CallEnd } from './llm/calls/call-end.ts'
+import { Preparation } from './llm/calls/preparation.ts'
 import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
@@ -20,14 +21,20 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
   const closer = new CallCloser(controlPlane, log)
+  const preparation = new Preparation(readFileSync(config.prepareProgram, 'utf8'))
   const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
-  const health = config.keysSocket === null ? null : new KeysHealthClient(config.keysSocket)
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
-    llm: llmDoor({ controlPlane, keys, closer, log }),
+    llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
   })
-  const { socket, socketUid } = config
-  const listener = await listen({ doors, link: controlPlane, health, socket, socketUid, log })
+  const listener = await listen({
+    doors,
+    link: controlPlane,
+    keys,
+    socket: config.socket,
+    socketUid: config.socketUid,
+    log,
+  })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()
   return {
@@ -38,7 +45,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
       await closer.stop()
       controlPlane.close()
       keys?.close()
-      health?.close()
+      await preparation.close()
     },
   }
 }

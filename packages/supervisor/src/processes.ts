@@ -139,6 +139,7 @@ function doors({ runtimeDir, config }: Settings) {
     socket: join(runtimeDir, 'doors.sock'),
     socketUid: CONTROL_PLANE_UID,
     controlPlaneSocket: join(runtimeDir, 'control-plane-doors.sock'),
+    prepareProgram: programOf('doors', 'prepare'),
     keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
@@ -250,5 +251,9 @@ function hasUpstream({ llm }: Config): boolean {
 }
 
 function mainOf(name: string): string {
-  return fileURLToPath(new URL(`../../../dist/${name}/main.js`, import.meta.url))
+  return programOf(name, 'main')
+}
+
+function programOf(name: string, file: string): string {
+  return fileURLToPath(new URL(`../../../dist/${name}/${file}.js`, import.meta.url))
 }

@@ -92,12 +92,12 @@ class Answering {
   }
 
   async run(): Promise<void> {
-    const { opened, signal } = this.#options
+    const { call, opened, signal } = this.#options
     signal.throwIfAborted()
-    if (opened.reservation === null) return this.#answerDemo()
+    if (opened.reservation === null) return this.#answerDemo(call.prepared.demo)
     const answer = await this.#send(opened.reservation)
     const { status, contentType } = answer
-    const kind = kindOfAnswer({ status, contentType }, this.#options.call.prepared.isStream)
+    const kind = kindOfAnswer({ status, contentType }, call.prepared.isStream)
     if (kind === 'failure') return this.#fail(answer)
     if (kind === 'broken') throw new AirlockError('upstream_broken')
     await (kind === 'stream' ? this.#stream(answer.body) : this.#whole(answer.body))
@@ -121,8 +121,7 @@ class Answering {
 
   async #stream(body: AsyncIterable<Buffer>): Promise<void> {
     const { call, opened, end, response } = this.#options
-    const { name } = call.prepared.call
-    const { wantsUsageChunk } = call.prepared
+    const { name, wantsUsageChunk } = call.prepared
     const stream = new AnswerStream({ name, callId: opened.callId, wantsUsageChunk })
     try {
       response.writeHead(200, answerHeaders('stream', opened.callId))
@@ -147,7 +146,7 @@ class Answering {
 
   async #whole(body: AsyncIterable<Buffer>): Promise<void> {
     const { call, opened, end, response } = this.#options
-    const { name } = call.prepared.call
+    const { name } = call.prepared
     const { bytes, meter } = readAnswer(name, await this.#collect(body, MODEL_BODY_BYTES))
     // Counting is free of charge, and its answer has no usage.
     if (name === 'countTokens') end.refused()
@@ -177,10 +176,11 @@ class Answering {
     return Buffer.concat(chunks)
   }
 
-  async #answerDemo(): Promise<void> {
+  async #answerDemo(demo: PreparedCall['demo']): Promise<void> {
+    if (demo === null) throw new AirlockError('upstream_unavailable', 'The call has no reservation.')
     const { call, opened, end } = this.#options
     const made = { callId: opened.callId, createdAt: Math.floor(Date.now() / 1000) }
-    const { kind, chunks } = answerDemo(call.prepared.call, made)
+    const { kind, chunks } = answerDemo(demo, made)
     call.release()
     end.begun()
     await (kind === 'stream' ? this.#stream(iterate(chunks)) : this.#whole(iterate(chunks)))
@@ -207,5 +207,5 @@ interface Late {
 function answerLate(error: AirlockError, { call, callId, response }: Late): void {
   if (response.destroyed) return
   if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId })
-  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.call.name, callId }))
+  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId }))
 }
