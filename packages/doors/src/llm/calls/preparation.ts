@@ -63,6 +63,7 @@ async function answerOf(thread: Worker, call: CallToPrepare): Promise<Prepared |
   const late = setTimeout(none, MOST_MS)
   thread.once('message', resolve).once('exit', none)
   try {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     thread.postMessage(call)
     return await promise
   } finally {

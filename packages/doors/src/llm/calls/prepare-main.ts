@@ -8,6 +8,7 @@ export type Prepared =
   | { readonly error: { readonly code: string; readonly message: string; readonly hint: string } }
 
 // A thread of the doors. It has no socket and no secret: bytes of one call come in, and the call goes out.
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 parentPort?.on('message', (call: CallToPrepare) => parentPort?.postMessage(answer(call)))
 
 function answer(call: CallToPrepare): Prepared {
