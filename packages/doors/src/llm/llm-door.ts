@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import type { IncomingMessage } from 'node:http'
 import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
 import { LLM_PORT } from '@airlock/contract/guest'
 import type { ConfigOf, Door, OpenDoor } from '../doors.ts'
@@ -152,7 +151,7 @@ class LlmDoor implements Door<LlmConfig> {
   }
 }
 
-function nameOf({ method = '', url: target = '', headers }: IncomingMessage): string | undefined {
+function nameOf({ method = '', url: target = '', headers }: Exchange['request']): string | undefined {
   return findRoute({ method, target, headers })?.name
 }
 

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import {
   AirlockError,
   type AnthropicVersion,
@@ -11,6 +10,7 @@ import {
 import type { Log } from '@airlock/std'
 import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-client.ts'
 import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
+import type { DoorResponse } from '../../listener/http-door.ts'
 import { AnswerStream } from '../answer/answer-stream.ts'
 import { MAX_ERROR_BYTES, typeFailure } from '../answer/provider-error.ts'
 import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
@@ -50,7 +50,7 @@ const OPEN_MS = 10_000
  * Asks for a call, makes it, and reports its end, whichever that is. Throws before anything was opened; from then on errors are
  * answered here.
  */
-export async function serveCall(call: CallToServe, response: ServerResponse, parts: ServeParts): Promise<void> {
+export async function serveCall(call: CallToServe, response: DoorResponse, parts: ServeParts): Promise<void> {
   const { sandbox, prepared, calls, signal } = call
   const { route, asked, isStream: stream, inputTokens, maxOutputTokens, ceilingMicroDollars } = prepared
   const question = { sandbox, route, model: asked, stream, inputTokens, maxOutputTokens, ceilingMicroDollars }
@@ -77,7 +77,7 @@ interface AnsweringOptions {
   readonly call: CallToServe
   readonly opened: OpenedModelCall
   readonly end: CallEnd
-  readonly response: ServerResponse
+  readonly response: DoorResponse
   readonly parts: ServeParts
   /** Aborts when the connection is gone, or when the call may not go on. */
   readonly signal: AbortSignal
@@ -200,7 +200,7 @@ function whyOf(thrown: unknown, { aborted, reason }: AbortSignal): AirlockError 
 interface Late {
   readonly call: CallToServe
   readonly callId: string
-  readonly response: ServerResponse
+  readonly response: DoorResponse
 }
 
 /** Answers the error, or ends the stream that has begun with it: the SDK of its protocol throws it. */
