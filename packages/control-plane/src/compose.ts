@@ -117,7 +117,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     trustedProxy: config.trustedProxy,
     requestRates: config.requestRates,
   })
-  const doors = { control: lifecycle.doorControl, news: context.doorNews, log: host.log }
+  const doors = { calls: lifecycle.doorCalls, news: context.doorNews, log: host.log }
   const fromDoors = await listenToDoors({ ...doors, ...config.fromDoors })
   const url = await api.listen(config.host, config.port)
   await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))

@@ -1,7 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { KeysClient } from './keys/keys-client.ts'
+import { CallCloser } from './llm/calls/call-closer.ts'
+import { CallEnd } from './llm/calls/call-end.ts'
+import { Preparation } from './llm/calls/preparation.ts'
+import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
 
@@ -12,16 +18,34 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     log,
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
+    onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
-  const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }) })
-  const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
+  const closer = new CallCloser(controlPlane, log)
+  const preparation = new Preparation(readFileSync(config.prepareProgram, 'utf8'))
+  const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
+  const doors = new Doors(config.doorsDir, {
+    control: controlDoor({ controlPlane, log }),
+    llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
+  })
+  const listener = await listen({
+    doors,
+    link: controlPlane,
+    keys,
+    socket: config.socket,
+    socketUid: config.socketUid,
+    log,
+  })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()
   return {
     async stop() {
       listener.close()
-      controlPlane.close()
+      // Calls that are cut are reported before the connection goes.
       await doors.closeAll()
+      await closer.stop()
+      controlPlane.close()
+      keys?.close()
+      await preparation.close()
     },
   }
 }

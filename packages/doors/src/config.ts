@@ -12,6 +12,10 @@ const doorsConfig = z.strictObject({
   socketUid: z.int().nullable(),
   /** Where the control plane hears what came in. */
   controlPlaneSocket: absolute,
+  /** Where upstreams are dialled. Null where none is configured. */
+  keysSocket: absolute.nullable(),
+  /** The program of the threads that read large bodies. */
+  prepareProgram: absolute,
   /** Who to become once our own socket is there; null keeps who we are. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),

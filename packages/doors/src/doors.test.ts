@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DoorConfig, Self } from '@airlock/contract'
+import { AirlockError, type DoorConfig, type Self } from '@airlock/contract'
 import { createLog } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { controlDoor } from './control/control-door.ts'
@@ -27,6 +27,7 @@ beforeEach(() => {
       const door = await open(at)
       return { ...door, configure: (config) => void configured.push(config) }
     },
+    llm: async () => Promise.reject(new AirlockError('sandbox_not_found')),
   })
 })
 afterEach(async () => {

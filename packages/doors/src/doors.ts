@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AirlockError, type BuiltDoor, type DoorConfig, type DoorsChange, type OpenDoors } from '@airlock/contract'
 import { KeyedLock } from '@airlock/std'
 
-type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
+export type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
 
 /** One open door of one sandbox. */
 export interface Door<C extends DoorConfig = DoorConfig> {
@@ -101,7 +101,9 @@ export class Doors {
   async #openOne(sandbox: string, config: DoorConfig): Promise<Door> {
     const dir = join(this.#dir, sandbox, config.door)
     if (!existsSync(dir)) throw new AirlockError('sandbox_not_found', 'The sandbox has no place for doors.')
-    return this.#kinds[config.door]({ sandbox, dir, config })
+    return config.door === 'llm'
+      ? this.#kinds.llm({ sandbox, dir, config })
+      : this.#kinds.control({ sandbox, dir, config })
   }
 }
 

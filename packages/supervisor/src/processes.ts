@@ -67,7 +67,7 @@ export function processTable(settings: Settings): Stages {
 
 /** Empty without a configured upstream. */
 function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
-  if (Object.keys(settings.config.llm.upstream).length === 0) return []
+  if (!hasUpstream(settings.config)) return []
   return [
     {
       name: 'keys',
@@ -117,7 +117,7 @@ function keys({ stateDir, runtimeDir, config }: Settings) {
   ])
   return {
     publicDir: join(stateDir, 'public'),
-    socket: join(runtimeDir, 'keys.sock'),
+    socket: keysSocket(runtimeDir),
     socketUid: DOORS_UID,
     upstreams: Object.fromEntries(upstreams),
     drop: { uid: KEYS_UID, gid: KEYS_UID },
@@ -142,12 +142,14 @@ function milliseconds(seconds: number): number {
   return Math.round(seconds * 1000)
 }
 
-function doors({ runtimeDir }: Settings) {
+function doors({ runtimeDir, config }: Settings) {
   return {
     doorsDir: join(runtimeDir, 'doors'),
     socket: join(runtimeDir, 'doors.sock'),
     socketUid: CONTROL_PLANE_UID,
     controlPlaneSocket: join(runtimeDir, 'control-plane-doors.sock'),
+    prepareProgram: programOf('doors', 'prepare'),
+    keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }
@@ -215,6 +217,8 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       // As much as they can do in a day.
       computeSecondsPerDay: Math.ceil(config.agent_cpus * DAY_S),
       dollarsPerDay: DEFAULTS.agentDollarsPerDay.default,
+      modelCallsPerDay: DEFAULTS.agentModelCallsPerDay.default,
+      modelTokensPerDay: DEFAULTS.agentModelTokensPerDay.default,
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
@@ -247,6 +251,18 @@ function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plan
   return join(runtimeDir, `recorder-${client}.sock`)
 }
 
+function keysSocket(runtimeDir: string): string {
+  return join(runtimeDir, 'keys.sock')
+}
+
+function hasUpstream({ llm }: Config): boolean {
+  return Object.keys(llm.upstream).length > 0
+}
+
 function mainOf(name: string): string {
-  return fileURLToPath(new URL(`../../../dist/${name}/main.js`, import.meta.url))
+  return programOf(name, 'main')
+}
+
+function programOf(name: string, file: string): string {
+  return fileURLToPath(new URL(`../../../dist/${name}/${file}.js`, import.meta.url))
 }

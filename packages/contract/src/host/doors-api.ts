@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
-import { INSIDE } from '../guest/boot.ts'
+import { INSIDE, LLM_PORT } from '../guest/boot.ts'
 import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
+import { closeModelCall, openModelCall } from './model-calls.ts'
+import { servedModel } from './served-model.ts'
 
 /** Every kind of door. The permit of a sandbox lists those that it has. */
 export const DOORS = ['control', 'llm', 'egress', 'broker'] as const
@@ -27,9 +29,18 @@ export const DOOR_SOCKETS: Readonly<Record<DoorName, string>> = {
 /** Names one configuration of a door: two of the same version are the same. */
 const configVersion = z.string().min(1).max(256)
 
+/** Bound on the models of one sandbox, the demo included. */
+export const MAX_DOOR_MODELS = 16_384
+
 /** What the control plane tells the doors process about one open door. A door without a row here is not built. */
 export const doorConfig = z.discriminatedUnion('door', [
   z.strictObject({ door: z.literal('control'), version: configVersion }),
+  z.strictObject({
+    door: z.literal('llm'),
+    version: configVersion,
+    /** Every model that the sandbox may name, with its prices. No key and no address of an upstream is in it. */
+    models: z.array(servedModel).max(MAX_DOOR_MODELS),
+  }),
 ])
 export type DoorConfig = z.infer<typeof doorConfig>
 
@@ -48,6 +59,7 @@ export function isBuilt(door: DoorName): door is BuiltDoor {
  * | at the doors | body → answer |
  * |---|---|
  * | `GET /doors` | → `openDoors`; the open doors of each sandbox |
+ * | `GET /upstreams` | → `keysHealth`, as `keys` answers it; `not_ready` when it does not |
  * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent: exactly these doors are open then, configured so |
  * | `DELETE /doors/:sandbox` | → `{}`; idempotent: its doors are closed and their connections cut |
  *
@@ -113,8 +125,22 @@ export const controlCall = z.discriminatedUnion('ask', [
 ])
 export type ControlCall = z.infer<typeof controlCall>
 
+/**
+ * A call of a model that begins or ends. `model.open` answers `openedModelCall`. A call whose `model.open` was cancelled is
+ * closed as `unsent` by the control plane. `model.close` answers `{}`, also for a call that is closed already.
+ */
+export const modelCall = z.discriminatedUnion('ask', [
+  openModelCall.extend({ ask: z.literal('model.open') }),
+  closeModelCall.extend({ ask: z.literal('model.close'), sandbox: sandboxId }),
+])
+export type ModelCallAsk = z.infer<typeof modelCall>
+
+/** Every call of the kept connection. */
+export const doorCall = z.union([controlCall, modelCall])
+export type DoorCall = z.infer<typeof doorCall>
+
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
-export const DOORS_PROTOCOL = 1
+export const DOORS_PROTOCOL = 2
 
 /** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
 export const MAX_DOOR_CALLS = 4096
@@ -123,8 +149,9 @@ const callId = z.int().min(1)
 
 /** What the doors say on the kept connection. */
 export const fromDoors = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  z.strictObject({ type: z.literal('call'), id: callId, call: controlCall }),
+  /** `process`: a random text for each start of the doors. Calls of models that an earlier process opened are lost. */
+  z.strictObject({ type: z.literal('hello'), protocol: z.int(), process: z.string().min(1).max(64) }),
+  z.strictObject({ type: z.literal('call'), id: callId, call: doorCall }),
   /** Nobody waits for the answer of this call any more. */
   z.strictObject({ type: z.literal('cancel'), id: callId }),
   z.strictObject({ type: z.literal('ping') }),
@@ -144,7 +171,7 @@ export type DoorsChange = z.infer<typeof doorsChange>
 /** What the control plane says on the kept connection. */
 export const fromControlPlane = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  /** `value` is `self`, `renewedToken` or `askAnswer`, by what was asked. */
+  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall` or `{}`, by what was asked. */
   z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
   z.strictObject({
     type: z.literal('refusal'),
@@ -177,6 +204,21 @@ export type Self = z.infer<typeof self>
 export const renewedToken = z.strictObject({ token: z.string(), lifeMs: z.int(), expiresAt: time })
 export type RenewedToken = z.infer<typeof renewedToken>
 
+const LLM_ORIGIN = `http://127.0.0.1:${LLM_PORT}`
+/** SDKs refuse to start without a key. */
+const PLACEHOLDER = 'placeholder-the-server-holds-the-key'
+
+/** What unmodified clients of models read. */
+const LLM_ENV: Readonly<Record<string, string>> = {
+  OPENAI_BASE_URL: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_BASE: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_KEY: PLACEHOLDER,
+  ANTHROPIC_BASE_URL: LLM_ORIGIN,
+  ANTHROPIC_API_KEY: PLACEHOLDER,
+  NO_PROXY: '127.0.0.1',
+  no_proxy: '127.0.0.1',
+}
+
 /** What programs inside are told: who their sandbox is, and how its door is reached if it has one. */
 export function doorEnv(of: {
   readonly sandbox: string
@@ -186,6 +228,7 @@ export function doorEnv(of: {
   const door = { AIRLOCK_SOCKET: INSIDE.doorSocket, AIRLOCK_TOKEN_FILE: INSIDE.token }
   return {
     ...(of.doors.includes('control') ? door : {}),
+    ...(of.doors.includes('llm') ? LLM_ENV : {}),
     AIRLOCK_SANDBOX_ID: of.sandbox,
     AIRLOCK_AGENT_ID: of.agent,
   }

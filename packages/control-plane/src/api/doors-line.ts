@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import {
-  type ControlCall,
   DOORS_PROTOCOL,
   type DoorsChange,
   fromDoors,
@@ -11,6 +10,7 @@ import {
 } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { LineSocket } from '@airlock/wire'
+import type { DoorCalls } from '../doors/door-calls.ts'
 
 /** The doors say hello within this time. */
 const HELLO_MS = 5_000
@@ -18,7 +18,7 @@ const HELLO_MS = 5_000
 const MAX_UNDER_WAY = 2 * MAX_DOOR_CALLS
 
 interface DoorsLineOptions {
-  readonly answer: (call: ControlCall, signal: AbortSignal) => Promise<unknown>
+  readonly calls: Pick<DoorCalls, 'answer' | 'greeted'>
   readonly log: Log
   readonly onClose: (line: DoorsLine) => void
 }
@@ -32,7 +32,8 @@ export class DoorsLine {
   readonly #lines: LineSocket
   readonly #underWay = new Map<number, AbortController>()
   readonly #hello: NodeJS.Timeout
-  #isGreeted = false
+  /** Null until it said hello. */
+  #process: string | null = null
 
   constructor(socket: Socket, options: DoorsLineOptions) {
     this.#options = options
@@ -45,40 +46,42 @@ export class DoorsLine {
   }
 
   push(change: DoorsChange): void {
-    if (this.#isGreeted) this.#send({ type: 'changed', change })
+    if (this.#process !== null) this.#send({ type: 'changed', change })
   }
 
   #hear(line: string): void {
     // What came in one piece with the frame that ended it.
     if (!this.#lines.isOpen) return
     const frame = parse(line)
-    if (!frame || this.#isGreeted === (frame.type === 'hello')) return this.#break('it said what was not agreed')
+    if (!frame) return this.#break('it said what was not agreed')
+    if (frame.type === 'hello') return this.#greet(frame)
+    if (this.#process === null) return this.#break('it said what was not agreed')
     switch (frame.type) {
-      case 'hello':
-        return this.#greet(frame.protocol)
       case 'ping':
         return this.#send({ type: 'pong' })
       case 'cancel':
         return this.#underWay.get(frame.id)?.abort()
       case 'call':
-        return this.#call(frame)
+        return this.#call(frame, this.#process)
     }
   }
 
   /** The doors are told our protocol, also when it is another than theirs. */
-  #greet(protocol: number): void {
+  #greet({ protocol, process }: Extract<FromDoors, { type: 'hello' }>): void {
+    if (this.#process !== null) return this.#break('it said hello twice')
     clearTimeout(this.#hello)
     this.#send({ type: 'hello', protocol: DOORS_PROTOCOL })
-    if (protocol === DOORS_PROTOCOL) this.#isGreeted = true
-    else this.#lines.end()
+    if (protocol !== DOORS_PROTOCOL) return this.#lines.end()
+    this.#process = process
+    this.#options.calls.greeted(process)
   }
 
-  #call({ id, call }: Extract<FromDoors, { type: 'call' }>): void {
+  #call({ id, call }: Extract<FromDoors, { type: 'call' }>, process: string): void {
     if (this.#underWay.has(id) || this.#underWay.size >= MAX_UNDER_WAY) return this.#break('it asked too much')
     const gone = new AbortController()
     this.#underWay.set(id, gone)
-    void this.#options
-      .answer(call, gone.signal)
+    void this.#options.calls
+      .answer(call, { process, signal: gone.signal })
       .then(
         (value): FromControlPlane => ({ type: 'answer', id, value }),
         (error: unknown) => this.#refusal(id, error, gone.signal),

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AirlockError, type ControlCall, DOORS_PROTOCOL, type DoorsChange } from '@airlock/contract'
+import { AirlockError, type DoorCall, DOORS_PROTOCOL, type DoorsChange } from '@airlock/contract'
 import { createLog } from '@airlock/std'
 import type { PrivateListener } from '@airlock/wire'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -12,13 +12,14 @@ import { listenToDoors } from './doors-server.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const CALL = { sandbox: SANDBOX, token: 'alt_x', ask: 'self' } as const
-const HELLO = { type: 'hello', protocol: DOORS_PROTOCOL }
+const HELLO = { type: 'hello', protocol: DOORS_PROTOCOL, process: 'doors-1' }
+const GREETING = { type: 'hello', protocol: DOORS_PROTOCOL }
 
 let dir: string
 let news: DoorNews
 let listener: PrivateListener
 let logged: string[]
-let answer: (call: ControlCall, signal: AbortSignal) => Promise<never>
+let answer: (call: DoorCall, signal: AbortSignal) => Promise<never>
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-doors-server-'))
@@ -26,9 +27,12 @@ beforeEach(async () => {
   logged = []
   answer = async () => Promise.reject(new AirlockError('token_refused'))
   const log = createLog({ process: 'control-plane', level: 'info', write: (line) => void logged.push(line) })
-  const control = { answer: async (call: ControlCall, signal: AbortSignal) => answer(call, signal) }
+  const calls = {
+    answer: async (call: DoorCall, { signal }: { readonly signal: AbortSignal }) => answer(call, signal),
+    greeted: () => {},
+  }
   const uid = process.getuid?.() ?? 0
-  listener = await listenToDoors({ control, news, path: join(dir, 'doors.sock'), uid, log })
+  listener = await listenToDoors({ calls, news, path: join(dir, 'doors.sock'), uid, log })
 })
 
 afterEach(() => {
@@ -38,19 +42,19 @@ afterEach(() => {
 
 it('greets, answers calls and pings, and pushes what changed', async () => {
   const doors = await dial(HELLO)
-  expect(await doors.hears(1)).toEqual([HELLO])
+  expect(await doors.hears(1)).toEqual([GREETING])
   doors.say({ type: 'call', id: 7, call: CALL }, { type: 'ping' })
   const refusal = { code: 'token_refused', message: expect.any(String), hint: expect.any(String) }
-  expect(await doors.hears(3)).toEqual([HELLO, { type: 'pong' }, { type: 'refusal', id: 7, error: refusal }])
+  expect(await doors.hears(3)).toEqual([GREETING, { type: 'pong' }, { type: 'refusal', id: 7, error: refusal }])
   const change: DoorsChange = { what: 'revoked', sandboxes: [SANDBOX] }
   news.publish(change)
   expect((await doors.hears(4)).at(-1)).toEqual({ type: 'changed', change })
 })
 
 it('tells doors of another protocol which one it speaks, and hears nothing else of them', async () => {
-  const doors = await dial({ type: 'hello', protocol: DOORS_PROTOCOL + 1 })
+  const doors = await dial({ ...HELLO, protocol: DOORS_PROTOCOL + 1 })
   await doors.closed
-  expect(await doors.hears(1)).toEqual([HELLO])
+  expect(await doors.hears(1)).toEqual([GREETING])
 })
 
 it.each([

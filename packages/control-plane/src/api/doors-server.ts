@@ -1,11 +1,11 @@
-import type { ControlCall } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { listenForConnections, type PrivateListener } from '@airlock/wire'
+import type { DoorCalls } from '../doors/door-calls.ts'
 import type { DoorNews } from '../doors/door-news.ts'
 import { DoorsLine } from './doors-line.ts'
 
 interface DoorsServerOptions {
-  readonly control: { answer(call: ControlCall, signal: AbortSignal): Promise<unknown> }
+  readonly calls: Pick<DoorCalls, 'answer' | 'greeted'>
   readonly news: DoorNews
   readonly path: string
   /** Who may open the socket besides us. */
@@ -20,10 +20,10 @@ const MAX_CONNECTIONS = 8
  * Hears the doors process, on a socket that nobody else can open: which sandbox a call is from, it says, and only it. What
  * changes is pushed to it. Precondition: root, for the socket changes hands.
  */
-export async function listenToDoors({ control, news, path, uid, log }: DoorsServerOptions): Promise<PrivateListener> {
+export async function listenToDoors({ calls, news, path, uid, log }: DoorsServerOptions): Promise<PrivateListener> {
   const lines = new Set<DoorsLine>()
   const options = {
-    answer: control.answer.bind(control),
+    calls,
     log,
     onClose: (line: DoorsLine) => void lines.delete(line),
   }

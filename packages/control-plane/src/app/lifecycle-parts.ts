@@ -11,6 +11,7 @@ import { Connections } from '../doors/connections.ts'
 import type { Context } from './context.ts'
 import { ApprovalAnswers } from '../approvals/approvals.ts'
 import { Creation } from '../sandboxes/create.ts'
+import { DoorCalls } from '../doors/door-calls.ts'
 import { DoorControl } from '../doors/door-control.ts'
 import { Files } from '../sandboxes/files.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
@@ -36,7 +37,7 @@ export interface Lifecycle {
   readonly stepWatch: CommandWatch<StoredStep, StepEnd>
   readonly connections: Connections
   readonly modelCalls: ModelCalls
-  readonly doorControl: DoorControl
+  readonly doorCalls: DoorCalls
   readonly termination: Termination
   readonly templates: Templates
   readonly creation: Creation
@@ -62,6 +63,7 @@ export function createLifecycle(context: Context): Lifecycle {
   const stepWatch = new CommandWatch(context, stepBook(context, receipts))
   const connections = new Connections(context, activity)
   const doorControl = new DoorControl(context, { activity, connections })
+  const modelCalls = new ModelCalls(context)
   const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts, connections })
   const templates = new Templates(context)
   const creation = new Creation(context, { termination, activity, templates, connections })
@@ -93,8 +95,8 @@ export function createLifecycle(context: Context): Lifecycle {
     watch,
     stepWatch,
     connections,
-    modelCalls: new ModelCalls(context),
-    doorControl,
+    modelCalls,
+    doorCalls: new DoorCalls({ control: doorControl, models: modelCalls }),
     termination,
     templates,
     creation,

@@ -114,7 +114,7 @@ export class Connections {
     const living = await store.query((db) => listLiving(db, node.id))
     const isKilled = (row: StoredSandbox) => kills.covers({ tenant: row.tenant, agent: row.agent, sandbox: row.id })
     const active = living.filter((row) => row.state === 'active' && !isKilled(row))
-    for (const row of active) if (!isAsWanted(row, open.get(row.id))) await this.#openAgain(row)
+    for (const row of active) if (!isAsWanted(this.#configsOf(row), open.get(row.id))) await this.#openAgain(row)
     for (const id of open.keys()) if (!active.some((row) => row.id === id)) await this.#shutIfEnded(id)
     const known = new Set(active.map(({ id }) => id))
     for (const id of this.#goodUntil.keys()) if (!known.has(id)) this.#goodUntil.delete(id)
@@ -156,7 +156,7 @@ export class Connections {
     const { id } = row
     if (this.#doorless.has(id)) return
     try {
-      await doors.open(id, configsOf(row))
+      await doors.open(id, this.#configsOf(row))
     } catch (error) {
       if (!isAirlockError(error) || error.code === 'door_unavailable') throw error
       if (error.code === 'sandbox_not_found') this.#doorless.add(id)
@@ -166,7 +166,7 @@ export class Connections {
 
   async #openDoors(row: StoredSandbox): Promise<void> {
     const attempt = async () =>
-      this.#context.doors.open(row.id, configsOf(row)).then(
+      this.#context.doors.open(row.id, this.#configsOf(row)).then(
         () => true,
         (error: unknown) => {
           if (isAirlockError(error) && error.code === 'door_unavailable') return undefined
@@ -177,6 +177,10 @@ export class Connections {
     await waitFor(attempt, { signal: until, everyMs: RETRY_MS }).catch((error: unknown) => {
       throw until.aborted ? new AirlockError('door_unavailable', undefined, { cause: error }) : error
     })
+  }
+
+  #configsOf(row: StoredSandbox): DoorConfig[] {
+    return configsOf(row, this.#context.models.served(row.models))
   }
 
   async #shutIfEnded(id: string): Promise<void> {
@@ -201,8 +205,7 @@ function noDoor(cause: AirlockError): AirlockError {
 }
 
 /** Whether exactly the doors of a sandbox are open, each with the configuration that it has now. */
-function isAsWanted(row: StoredSandbox, open: OpenDoors['doors'] = []): boolean {
-  const wanted = configsOf(row)
+function isAsWanted(wanted: readonly DoorConfig[], open: OpenDoors['doors'] = []): boolean {
   const isOpen = ({ door, version }: DoorConfig) => open.some((one) => one.door === door && one.version === version)
   return wanted.length === open.length && wanted.every(isOpen)
 }

@@ -22,6 +22,7 @@ const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
 const KEY = { tenant: 'default', agent: 'coder' }
 /** Nobody leaves before the answer. */
 const WAITING = new AbortController().signal
+const ORIGIN = { process: 'doors-1', signal: WAITING }
 const REFUSED = { code: 'token_refused' }
 
 for (const dialect of DIALECTS)
@@ -51,7 +52,7 @@ for (const dialect of DIALECTS)
     const create = async () => (await world.lifecycle.creation.create(CALLER, aSandbox({ agent: 'coder' }))).id
     const token = (of = sandbox) => world.plane.tokens.get(of) ?? ''
     const ask = (what: 'self' | 'heartbeat' | 'renew' = 'self', by = token(), at = sandbox) =>
-      world.lifecycle.doorControl.answer({ sandbox: at, token: by === '' ? null : by, ask: what }, WAITING)
+      world.lifecycle.doorCalls.answer({ sandbox: at, token: by === '' ? null : by, ask: what }, ORIGIN)
     const renew = async () => (await ask('renew')) as RenewedToken
     /** Nothing is opened, and the evidence of the tenant says why. */
     const expectRefused = async (reason: string, by = token(), at = sandbox) => {
@@ -112,7 +113,7 @@ for (const dialect of DIALECTS)
       const asks = async (body: Partial<AskBody>, by = token()) => {
         const asked = askBody.parse({ action: 'deploy', ...body })
         const call = { sandbox, token: by, ask: 'ask', requestId, body: asked } as const
-        return world.lifecycle.doorControl.answer(call, WAITING)
+        return world.lifecycle.doorCalls.answer(call, ORIGIN)
       }
       const rule = (effect: 'allow' | 'deny', actions: readonly string[]) => ({
         id: `${effect}s`,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   AirlockError,
   BUILT_DOORS,
@@ -6,6 +7,7 @@ import {
   type DoorName,
   DOORS,
   isBuilt,
+  type ServedModel,
 } from '@airlock/contract'
 
 /** Every sandbox has it, whatever its template says. */
@@ -26,12 +28,23 @@ export function assertBuilt(doors: readonly DoorName[], refusal: 'invalid_reques
   })
 }
 
-/** Configuration of each door of a sandbox. A door that this version cannot open stays shut. */
-export function configsOf({ doors }: { readonly doors: readonly DoorName[] }): DoorConfig[] {
-  return doors.filter((door) => isBuilt(door)).map((door) => CONFIGS[door])
+/**
+ * Configuration of each door of a sandbox. A door that this version cannot open stays shut. `models`: those that the sandbox may
+ * name.
+ */
+export function configsOf(
+  { doors }: { readonly doors: readonly DoorName[] },
+  models: readonly ServedModel[],
+): DoorConfig[] {
+  return doors.filter((door) => isBuilt(door)).map((door) => CONFIGS[door](models))
 }
 
-const CONFIGS: { readonly [D in BuiltDoor]: Extract<DoorConfig, { door: D }> } = {
+const CONFIGS: { readonly [D in BuiltDoor]: (models: readonly ServedModel[]) => Extract<DoorConfig, { door: D }> } = {
   // It has no settings.
-  control: { door: 'control', version: '1' },
+  control: () => ({ door: 'control', version: '1' }),
+  llm: (models) => ({ door: 'llm', version: digestOf(models), models: [...models] }),
+}
+
+function digestOf(models: readonly ServedModel[]): string {
+  return createHash('sha256').update(JSON.stringify(models)).digest('hex')
 }

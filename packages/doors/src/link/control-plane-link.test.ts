@@ -5,7 +5,7 @@ import { type ControlCall, DOORS_PROTOCOL, type DoorsChange, fromDoors, type Fro
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { LineSocket, listenForConnections, type PrivateListener } from '@airlock/wire'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ControlPlaneLink } from './control-plane-link.ts'
+import { ControlPlaneLink, type LateOpen } from './control-plane-link.ts'
 
 const ONE = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const TWO = 'sbx_0000000000bbbbbbbbbbbbbbbb'
@@ -14,6 +14,7 @@ const NOT_READY = { code: 'not_ready', retryable: true }
 
 let dir: string
 let link: ControlPlaneLink
+let late: LateOpen[]
 let controlPlane: PrivateListener | undefined
 /** The latest connection of the doors, at the control plane. */
 let line: LineSocket | undefined
@@ -27,6 +28,7 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-link-'))
   heard = []
   changes = []
+  late = []
   protocol = DOORS_PROTOCOL
   answersPings = true
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
@@ -34,6 +36,7 @@ beforeEach(() => {
     socket: join(dir, 'control-plane.sock'),
     log,
     onChanged: (change) => changes.push(change),
+    onLateOpen: (open) => late.push(open),
     pingMs: 20,
   })
   link.open()
@@ -160,6 +163,19 @@ it('refuses what a sandbox has under way when it is revoked, and says what chang
   expect(changes).toEqual([{ what: 'policy', sandboxes: null }, change])
   say({ type: 'answer', id: calls()[1]?.id, value: TOKEN })
   expect(await other).toEqual(TOKEN)
+})
+
+it('hands an open of a model call that was given up to who closes it, when its answer comes late', async () => {
+  await ready()
+  const asked = { sandbox: ONE, route: 'chat', model: 'm', stream: true } as const
+  const bounds = { inputTokens: 1, maxOutputTokens: 1, ceilingMicroDollars: 1 }
+  const gone = new AbortController()
+  const given = link.openModelCall({ ...asked, ...bounds }, { answerMs: 100_000, signal: gone.signal })
+  await expect.poll(calls).toHaveLength(1)
+  gone.abort()
+  await expect(given).rejects.toMatchObject(NOT_READY)
+  say({ type: 'answer', id: calls()[0]?.id, value: { callId: 'cal_1', reservation: null } })
+  await expect.poll(() => late).toEqual([{ callId: 'cal_1', sandbox: ONE }])
 })
 
 const callOf = (sandbox: string): ControlCall => ({ sandbox, token: 'alt_x', ask: 'renew' })

@@ -1,7 +1,9 @@
 import {
   AirlockError,
   askAnswer,
+  type CloseModelCall,
   type ControlCall,
+  type DoorCall,
   DOORS_PROTOCOL,
   type DoorsChange,
   fromControlPlane,
@@ -9,12 +11,15 @@ import {
   type FromDoors,
   isErrorCode,
   MAX_DOOR_CALLS,
+  openedModelCall,
+  type OpenedModelCall,
+  type OpenModelCall,
   renewedToken,
   self,
 } from '@airlock/contract'
-import type { Log } from '@airlock/std'
+import { type Log, newId } from '@airlock/std'
 import { KeptLink, type LineSocket } from '@airlock/wire'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { PendingCalls } from './pending-calls.ts'
 
 const PING_MS = 1_000
@@ -25,6 +30,7 @@ const CALLS_OF_SANDBOX = 32
 
 const ANSWERS = { self, heartbeat: self, renew: renewedToken, ask: askAnswer } as const
 export type ControlAnswer = z.infer<(typeof ANSWERS)[ControlCall['ask']]>
+const nothing = z.strictObject({})
 
 interface CallOptions {
   /** Until the answer has to be there. */
@@ -33,11 +39,18 @@ interface CallOptions {
   readonly signal: AbortSignal
 }
 
+export interface LateOpen {
+  readonly callId: string
+  readonly sandbox: string
+}
+
 interface LinkOptions {
   readonly socket: string
   readonly log: Log
   /** Called before anything that is asked later: calls of these sandboxes that were under way have been refused. */
   readonly onChanged: (change: DoorsChange) => void
+  /** An open of a model call was answered after it had been given up. The call must be closed. */
+  readonly onLateOpen: (late: LateOpen) => void
   readonly pingMs?: number
 }
 
@@ -48,6 +61,9 @@ interface LinkOptions {
 export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
+  readonly #process = newId('doors')
+  /** Sandboxes of model calls whose open has no answer yet, also of those that were given up. */
+  readonly #opening = new Map<number, string>()
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
   /** Open, and perhaps not greeted yet. */
@@ -87,7 +103,21 @@ export class ControlPlaneLink {
 
   /** What is asked is made here, word by word. */
   async call(call: ControlCall, options: CallOptions): Promise<ControlAnswer> {
-    const parsed = ANSWERS[call.ask].safeParse(await this.#answered(call, options))
+    return this.#parsed<ControlAnswer>(ANSWERS[call.ask], call, options)
+  }
+
+  /** A call that is opened must be closed. When this rejects, nothing is open. */
+  async openModelCall(asked: OpenModelCall, options: CallOptions): Promise<OpenedModelCall> {
+    return this.#parsed(openedModelCall, { ...asked, ask: 'model.open' }, options)
+  }
+
+  async closeModelCall(end: CloseModelCall & { readonly sandbox: string }, options: CallOptions): Promise<void> {
+    await this.#parsed(nothing, { ...end, ask: 'model.close' }, options)
+  }
+
+  // oxlint-disable-next-line max-params -- a question, and how its answer is read
+  async #parsed<T>(schema: z.ZodType<T>, call: DoorCall, options: CallOptions): Promise<T> {
+    const parsed = schema.safeParse(await this.#answered(call, options))
     if (parsed.success) return parsed.data
     // To a program inside it is the same: nothing was allowed, and it may ask again.
     throw away(parsed.error)
@@ -100,7 +130,7 @@ export class ControlPlaneLink {
     this.#lost()
   }
 
-  async #answered(call: ControlCall, { answerMs, signal }: CallOptions): Promise<unknown> {
+  async #answered(call: DoorCall, { answerMs, signal }: CallOptions): Promise<unknown> {
     if (!this.#isGreeted) throw away()
     const { id, answer, settle } = this.#pending.add(call.sandbox)
     const drop = (error: AirlockError) => {
@@ -111,7 +141,10 @@ export class ControlPlaneLink {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (signal.aborted) onAbort()
-      else this.#send({ type: 'call', id, call })
+      else {
+        if (call.ask === 'model.open') this.#opening.set(id, call.sandbox)
+        this.#send({ type: 'call', id, call })
+      }
       return await answer
     } finally {
       clearTimeout(late)
@@ -122,7 +155,7 @@ export class ControlPlaneLink {
   #greet(socket: LineSocket): void {
     this.#socket = socket
     this.#unansweredPings = 0
-    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL })
+    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL, process: this.#process })
   }
 
   #hear(line: string, socket: LineSocket): void {
@@ -135,14 +168,23 @@ export class ControlPlaneLink {
       case 'hello':
         return this.#hello(frame.protocol, socket)
       case 'answer':
-        return void this.#pending.settle(frame.id, frame.value)
+        return this.#answer(frame)
       case 'refusal':
+        this.#opening.delete(frame.id)
         return void this.#pending.settle(frame.id, refusalOf(frame.error))
       case 'changed':
         return this.#changed(frame.change)
       case 'pong':
         this.#unansweredPings = 0
     }
+  }
+
+  #answer({ id, value }: Extract<FromControlPlane, { type: 'answer' }>): void {
+    const sandbox = this.#opening.get(id)
+    this.#opening.delete(id)
+    if (this.#pending.settle(id, value) || sandbox === undefined) return
+    const late = openedModelCall.safeParse(value)
+    if (late.success) this.#options.onLateOpen({ callId: late.data.callId, sandbox })
   }
 
   #hello(protocol: number, socket: LineSocket): void {
@@ -176,6 +218,7 @@ export class ControlPlaneLink {
   #lost(): void {
     this.#socket = undefined
     this.#isGreeted = false
+    this.#opening.clear()
     this.#pending.refuse(null, away())
   }
 

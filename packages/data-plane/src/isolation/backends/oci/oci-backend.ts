@@ -1,12 +1,13 @@
 import {
   AirlockError,
   DEFAULTS,
+  DOOR_SOCKETS,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
   type NodeSample,
 } from '@airlock/contract'
-import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
+import { INSIDE, LLM_PORT, type GuestBoot, type GuestBridge } from '@airlock/contract/guest'
 import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
@@ -370,7 +371,7 @@ export class OciBackend implements BareBackend {
     const inside = isWhole ? undefined : groups.inside(spec.id).guest
     const made = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs, spec.limits)
     const boot = isWhole ? made : { ...made, threads: THREADS }
-    return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors }
+    return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors, bridges: bridgesOf(spec.doors) }
   }
 
   #launch(
@@ -474,4 +475,11 @@ export class OciBackend implements BareBackend {
       this.#throwAways.delete(id)
     }
   }
+}
+
+/** Clients of models dial a port, not a unix socket. */
+function bridgesOf(doors: SandboxSpec['doors']): readonly GuestBridge[] {
+  return doors.some(({ name }) => name === 'llm')
+    ? [{ port: LLM_PORT, socket: `${INSIDE.doors}/llm/${DOOR_SOCKETS.llm}` }]
+    : []
 }

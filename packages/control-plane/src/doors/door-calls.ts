@@ -1,0 +1,53 @@
+import type { DoorCall, ModelCallAsk } from '@airlock/contract'
+import type { ModelCalls } from '../models/model-calls.ts'
+import type { DoorControl } from './door-control.ts'
+
+interface Parts {
+  readonly control: Pick<DoorControl, 'answer'>
+  readonly models: Pick<ModelCalls, 'open' | 'close'>
+}
+
+/** One call of the doors. */
+export interface CallOrigin {
+  /** The doors process that asked. */
+  readonly process: string
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+}
+
+/** Every call of the kept connection, sent to the part that answers it. */
+export class DoorCalls {
+  readonly #parts: Parts
+  #process: string | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** The doors process that was heard last. Null before the first. */
+  get process(): string | null {
+    return this.#process
+  }
+
+  greeted(process: string): void {
+    this.#process = process
+  }
+
+  async answer(call: DoorCall, { process, signal }: CallOrigin): Promise<unknown> {
+    if (call.ask === 'model.open') return this.#open(call, { process, signal })
+    if (call.ask !== 'model.close') return this.#parts.control.answer(call, signal)
+    const { ask: _ask, sandbox: _sandbox, ...end } = call
+    await this.#parts.models.close(end)
+    return {}
+  }
+
+  async #open({ ask: _ask, ...asked }: Extract<ModelCallAsk, { ask: 'model.open' }>, { process, signal }: CallOrigin) {
+    const opened = await this.#parts.models.open(asked, process)
+    if (!signal.aborted) return opened
+    // Nobody hears the answer, so the call is not sent.
+    const { callId } = opened
+    const unsent = { usage: 'unsent', status: null, error: 'not_ready', firstByteMs: null, durationMs: 0 } as const
+    await this.#parts.models.close({ callId, ...unsent })
+    return opened
+  }
+}
