@@ -96,7 +96,7 @@ function upstreams(): readonly string[] {
     '',
     '`[llm.upstream.NAME]` is a provider of models. It is in `airlock.toml` alone: tables have no variables. A server with an',
     'upstream starts one process more, `keys`, which alone holds the keys and dials providers',
-    '([decision 0051](decisions/0051-keys-in-one-process.md)). Nothing asks it yet: there is no door for models.',
+    '([decision 0051](decisions/0051-keys-in-one-process.md)). Programs in sandboxes reach them by a door: [models](models.md).',
     '',
     '```toml',
     '[llm.upstream.main]',

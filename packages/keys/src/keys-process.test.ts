@@ -44,6 +44,7 @@ describe('what an upstream gets', () => {
     const { status, end } = await keys.call(CHAT)
     expect({ status, end }).toEqual({ status: 200, end: 'whole' })
     const { head, body } = await lastRequest()
+    const sent = JSON.stringify({ store: false, ...CHAT })
     expect(head).toBe(
       [
         'POST /v1/chat/completions HTTP/1.1',
@@ -54,11 +55,11 @@ describe('what an upstream gets', () => {
         'accept-encoding: identity',
         'user-agent: airlock',
         `authorization: Bearer ${KEY}`,
-        `content-length: ${JSON.stringify(CHAT).length}`,
+        `content-length: ${sent.length}`,
         '\r\n',
       ].join('\r\n'),
     )
-    expect(body).toBe(JSON.stringify(CHAT))
+    expect(body).toBe(sent)
   })
 
   it.each([

@@ -15,7 +15,7 @@ function send(body: object | string, changes: Partial<Reservation> = {}, kind: U
 describe('a body', () => {
   it('goes out as it came in, byte by byte', () => {
     const text = '{ "model" : "gpt-5",\n"max_tokens":1e2, "seed":12345678901234567890,"messages":[{"a":1,"a":2}]}'
-    expect(send(text)).toBe(text)
+    expect(send(text, {}, 'compatible')).toBe(text)
   })
 
   it.each([
@@ -74,7 +74,8 @@ describe('a body', () => {
     ['litellm', 'messages', { model: 'gpt-5', max_tokens: 1 }, { metadata: { user_id: 'default/alice' } }],
     ['litellm', 'count_tokens', { model: 'gpt-5', messages: [] }, {}],
     ['openai', 'responses', { model: 'gpt-5', max_output_tokens: 1 }, { store: false }],
-    ['openai', 'chat', CHAT, {}],
+    ['openai', 'chat', CHAT, { store: false }],
+    ['compatible', 'chat', CHAT, {}],
     ['anthropic', 'messages', { model: 'gpt-5', max_tokens: 1 }, {}],
   ] as const)('to %s for %s says who pays, and that nothing is kept there', (kind, route, body, ours) => {
     expect(JSON.parse(send(body, { route }, kind))).toEqual({ ...ours, ...body })

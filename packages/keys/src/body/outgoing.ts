@@ -53,7 +53,8 @@ function countOf(member: Member | undefined): number | undefined {
 /** Members of ours: the payer, and that nothing is kept under the account that all tenants share. */
 function membersOf({ route, account }: Reservation, kind: UpstreamKind): Readonly<Record<string, unknown>> {
   const payer = kind === 'litellm' && route !== 'count_tokens' ? payerOf(route, account) : {}
-  return route === 'responses' ? { store: false, ...payer } : payer
+  const isStored = route === 'responses' || (route === 'chat' && kind === 'openai')
+  return isStored ? { store: false, ...payer } : payer
 }
 
 /** LiteLLM takes the end user of a request from here. */
