@@ -17,6 +17,8 @@ interface Budget {
   readonly isMet: (measured: number) => boolean
 }
 
+const BARE = 'bare process'
+
 /** The budgets of the design that apply to what is built, on two cores. */
 const BUDGETS: readonly Budget[] = [
   {
@@ -62,6 +64,35 @@ const BUDGETS: readonly Budget[] = [
     isMet: (ms) => ms <= 1_000,
   },
   {
+    what: 'a model call from inside: the way of the data by the port, p50 above direct',
+    budget: '≤ 1 ms',
+    unit: 'ms',
+    measure: (report) => minus(findResult(report, 'modelPath')?.p50, findResult(report, 'modelPath', BARE)?.p50),
+    isMet: (ms) => ms <= 1,
+  },
+  {
+    what: 'the same with decision, reservation and record, first byte, p50 above direct',
+    budget: '≤ 3 ms',
+    unit: 'ms',
+    measure: (report) => minus(findResult(report, 'modelFirst')?.p50, findResult(report, 'modelFirst', BARE)?.p50),
+    isMet: (ms) => ms <= 3,
+  },
+  {
+    what: 'model calls per second by the socket, 16 at once, in units of direct',
+    budget: '≥ 0.5 ×',
+    unit: '×',
+    measure: (report) =>
+      over(findResult(report, 'modelRateSocket')?.p50, findResult(report, 'modelRateSocket', BARE)?.p50),
+    isMet: (ratio) => ratio >= 0.5,
+  },
+  {
+    what: 'the same by the port',
+    budget: '≥ 0.3 ×',
+    unit: '×',
+    measure: (report) => over(findResult(report, 'modelRate')?.p50, findResult(report, 'modelRate', BARE)?.p50),
+    isMet: (ratio) => ratio >= 0.3,
+  },
+  {
     what: 'memory of an idle sandbox (PSS), alone',
     budget: '≤ 20 MB',
     unit: 'MB',
@@ -89,4 +120,8 @@ export function judge(report: Report): readonly Verdict[] {
 
 function minus(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : a - b
+}
+
+function over(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a / b
 }

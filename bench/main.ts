@@ -16,6 +16,7 @@ import { measureDecisions } from './measures/decision.ts'
 import { measureDensity } from './measures/density.ts'
 import { measureEvidence } from './measures/evidence.ts'
 import { measureFlood } from './measures/flood.ts'
+import { measureModels } from './measures/model.ts'
 import { measureMonitor } from './measures/monitor.ts'
 import { racePauses } from './measures/pause.ts'
 import { raceCold, raceCommands, Samples } from './measures/race.ts'
@@ -88,6 +89,9 @@ const MEASURE: Record<Exclude<MeasureName, 'trace'>, (field: Field) => Promise<v
     measureRequests(server, { samples, rounds: quick ? 1 : 5, requests: quick ? 1_000 : 5_000 }),
   // It has a server of its own, with the default rates.
   flood: async ({ samples, quick }) => measureFlood({ samples, rounds: quick ? 10 : 100 }),
+  // It has a server of its own, with an upstream.
+  model: async ({ samples, quick }) =>
+    measureModels({ samples, rounds: quick ? 1 : 5, ones: quick ? 50 : 300, many: quick ? 300 : 3_000 }),
   decision: async ({ samples, quick }) => measureDecisions({ samples, rounds: quick ? 2 : 20 }),
   pause: async (field) => racePauses({ ...field, rounds: field.quick ? 20 : 200 }),
   monitor: async ({ samples, quick }) =>
