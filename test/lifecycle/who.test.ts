@@ -71,6 +71,8 @@ describe('a sandbox that cannot be had', requires('root'), () => {
       (error: { code: string; status: number }) => [error.status, error.code],
     )
 
+  /** Of an agent that called no model: calls, estimates, tokens and money. */
+  const ZEROS = '0,0,0,0,0,0,0,0'
   const NOTHING = { sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpus: 0 }
 
   it('because its agent is not there', async () => {
@@ -173,10 +175,17 @@ describe('a sandbox that cannot be had', requires('root'), () => {
     expect(row?.cpuSeconds).toBeGreaterThanOrEqual(0.4)
     expect(row?.computeSeconds).toBe(row?.cpuSeconds)
     const { spent } = await developer.budgets.ofAgent(agent)
-    expect(spent).toEqual({ day: row?.day, computeSeconds: row?.computeSeconds, dollars: 0 })
+    expect(spent).toEqual({
+      day: row?.day,
+      computeSeconds: row?.computeSeconds,
+      dollars: 0,
+      modelCalls: 0,
+      modelTokens: 0,
+    })
     expect((await developer.usage.csv({ agent })).split('\r\n')).toEqual([
-      'day,tenant,agent,sandboxes,wallSeconds,cpuSeconds,computeSeconds,dollars',
-      [row?.day, 'default', agent, 1, row?.wallSeconds, row?.cpuSeconds, row?.computeSeconds, 0].join(','),
+      'day,tenant,agent,sandbox,model,sandboxes,wallSeconds,cpuSeconds,computeSeconds,calls,estimatedCalls,' +
+        'inputTokens,outputTokens,cacheReadTokens,cacheWriteTokens,microDollars,dollars',
+      [row?.day, 'default', agent, '', '', 1, row?.wallSeconds, row?.cpuSeconds, row?.computeSeconds, ZEROS].join(','),
       '',
     ])
     await admin.budgets.setAgent(agent, { computeSecondsPerDay: 0 })
