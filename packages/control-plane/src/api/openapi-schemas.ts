@@ -4,6 +4,30 @@ import { z } from 'zod'
 
 type Json = Readonly<Record<string, unknown>>
 
+/** Words that callers send and answers hold alike. */
+const WORDS = {
+  AgentState: contract.agentState,
+  ApprovalScope: contract.approvalScope,
+  ApprovalState: contract.approvalState,
+  DoorName: contract.doorName,
+  Effect: contract.effect,
+  EndCause: contract.endCause,
+  EndReason: contract.endReason,
+  KillScope: contract.killScope,
+  Point: contract.point,
+  RecordStatus: contract.recordStatus,
+  Risk: contract.risk,
+  Role: contract.role,
+  RuleKind: contract.ruleKind,
+  Runtime: contract.runtime,
+  SandboxState: contract.sandboxState,
+  SessionState: contract.sessionState,
+  SignalName: contract.signalName,
+  StepStatus: contract.stepStatus,
+  Tier: contract.tier,
+  WebhookEventName: contract.webhookEvent,
+} satisfies Readonly<Record<string, z.ZodType>>
+
 /** Nouns that answers hold, by the name that generated clients give to them. */
 const NOUNS = {
   Agent: contract.agent,
@@ -76,7 +100,7 @@ const NOUNS = {
   Webhook: contract.webhook,
 } satisfies Readonly<Record<string, z.ZodType>>
 
-/** What callers send. A field with a default is optional here and always there in a noun, so no name is in both tables. */
+/** What callers send. A field with a default is optional here and always there in a noun, so no name is in NOUNS too. */
 const INPUTS = {
   ChangeAgentBody: contract.changeAgentBody,
   ConditionsInput: contract.conditions,
@@ -96,8 +120,8 @@ export interface DocumentSchemas {
 
 /** Names every body, answer and event of the table, so that a generator makes one class of each and not one per use. */
 export function documentSchemas(error: z.ZodType): DocumentSchemas {
-  const output = registryOf({ Error: error, ...NOUNS })
-  const input = registryOf(INPUTS)
+  const output = registryOf({ Error: error, ...WORDS, ...NOUNS })
+  const input = registryOf({ ...WORDS, ...INPUTS })
   for (const [route, { body, response, events }] of Object.entries<Route>(ROUTES)) {
     const name = `${route.charAt(0).toUpperCase()}${route.slice(1)}`
     if (body) addOnce(input, body, `${name}Body`)
