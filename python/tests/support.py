@@ -6,12 +6,14 @@ import http.client
 import json
 import os
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from unittest import mock
 from urllib.parse import urlsplit
 
-from airlock_sandbox import Airlock
+from airlock_sandbox import Airlock, _deadline
 
 URL = os.environ["AIRLOCK_TEST_URL"]
 DEVELOPER = os.environ["AIRLOCK_TEST_DEVELOPER_KEY"]
@@ -20,6 +22,15 @@ ADMIN = os.environ["AIRLOCK_TEST_ADMIN_KEY"]
 
 def connect(url: str = URL, **options: Any) -> Airlock:
     return Airlock(url, options.pop("api_key", DEVELOPER), **{"timeout_s": 60, **options})
+
+
+@contextmanager
+def later(seconds: float) -> Iterator[None]:
+    """The clock of deadlines jumps; connections wait in real time."""
+    clock = mock.Mock(wraps=time)
+    clock.monotonic = lambda: time.monotonic() + seconds
+    with mock.patch.object(_deadline, "time", clock):
+        yield
 
 
 class Asked(NamedTuple):

@@ -112,12 +112,11 @@ class Commands(unittest.TestCase):
         self.assertEqual(lost.exception.code, "output_not_kept")
 
     def test_the_end_of_a_wait_leaves_the_command_running(self) -> None:
+        command = self.sandbox.start(["sleep", "30"])
         with self.assertRaises(errors.TimedOutError) as raised:
-            self.sandbox.run("exec sleep 30 # wait", wait_s=0.3)
-        self.assertEqual(raised.exception.code, "timeout")
-        running = next(one for one in self.sandbox.commands() if "wait" in one["argv"][-1])
-        self.assertEqual(running["state"], "running")
-        self.sandbox.command(running["id"]).signal("SIGKILL")
+            command.wait(wait_s=0.2)
+        self.assertEqual((raised.exception.code, command.get()["state"]), ("timeout", "running"))
+        command.signal("SIGKILL")
 
     def test_leaving_a_stream_closes_its_connection_and_not_the_command(self) -> None:
         for event in self.sandbox.stream("echo begun; exec sleep 30 # left"):

@@ -7,7 +7,7 @@ import unittest
 from typing import Any, Callable, List
 
 from airlock_sandbox import Airlock, RichOutput, Session, errors
-from support import connect
+from support import connect, later
 
 PIXEL = b"\x89PNG"
 
@@ -114,8 +114,11 @@ class Steps(unittest.TestCase):
         def press(_: str) -> None:
             raise KeyboardInterrupt
 
-        with self.assertRaises(errors.TimedOutError):
-            self.session.run("echo begun; exec sleep 30", step_id="py-waited", wait_s=1)
+        waiting = self.session.stream("echo begun; exec sleep 30", step_id="py-waited", wait_s=60)
+        next(waiting)
+        with later(61), self.assertRaises(errors.TimedOutError):
+            for _ in waiting:
+                pass
         self.assertTrue(eventually(lambda: self.name_of_error("py-waited") == "Interrupted"))
         # A callback runs outside of the stream: as with a real Ctrl-C there, the step goes on.
         with self.assertRaises(KeyboardInterrupt):

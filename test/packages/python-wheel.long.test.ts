@@ -5,6 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
 import { pipEnvironment, PYTHON, runPython, type PythonEnded } from '../support/python.ts'
 import { requires } from '../support/requires.ts'
+import { startServer } from '../support/server.ts'
+import { makeCertificates } from './packed-project.ts'
+
+/** Loopback for the kernel, another machine for the client. */
+const REMOTE = '127.0.0.2'
 
 describe('the wheel of the client in Python', requires('python3', 'python3-venv', 'python-index'), () => {
   let server: BorrowedServer
@@ -54,6 +59,30 @@ describe('the wheel of the client in Python', requires('python3', 'python3-venv'
       program: join(directory, 'fresh/bin/python'),
     })
     expect(ended).toEqual({ code: 0, said: expect.stringMatching(SAID[document] ?? /never/) as unknown })
+  })
+
+  it('reaches a server elsewhere by TLS, if it knows who vouches for it', requires('openssl'), async () => {
+    const { authority, certificate, key } = makeCertificates(join(directory, 'certificates'), REMOTE)
+    const env = { AIRLOCK_HOST: '0.0.0.0', AIRLOCK_TLS_CERT: certificate, AIRLOCK_TLS_KEY: key }
+    const remote = await startServer({ env })
+    const url = `https://${REMOTE}:${new URL(remote.url).port}`
+    try {
+      const there = { ...pipEnvironment(), AIRLOCK_URL: url, AIRLOCK_API_KEY: remote.developerKey }
+      const whoami = async (given: string, more: Readonly<Record<string, string>> = {}): Promise<PythonEnded> =>
+        runPython(['-c', `from airlock_sandbox import Airlock; print(Airlock(${given}).whoami()['role'])`], {
+          cwd: directory,
+          env: { ...there, ...more },
+          program: join(directory, 'fresh/bin/python'),
+        })
+      const trusted = { code: 0, said: 'developer\n' }
+      expect(await whoami('', { SSL_CERT_FILE: authority })).toEqual(trusted)
+      expect(await whoami(`ca_file='${authority}'`)).toEqual(trusted)
+      const wary = await whoami('', { SSL_CERT_FILE: '' })
+      expect(wary.code).toBe(1)
+      expect(wary.said).toContain(`The certificate of ${url} is not trusted.`)
+    } finally {
+      await remote.stop('SIGINT')
+    }
   })
 
   async function python(program: string, ...args: readonly string[]): Promise<PythonEnded> {

@@ -96,7 +96,7 @@ function parameters(place: 'path' | 'query', schema: z.ZodObject | undefined): r
     name,
     in: place,
     required: place === 'path' || !field.safeParse(undefined).success,
-    ...described(field),
+    ...described(name, field),
   }))
 }
 
@@ -147,7 +147,24 @@ function failures(route: Route): Json {
   )
 }
 
-function described(field: z.ZodType): Json {
-  const { $schema: _dialect, description, ...schema } = z.toJSONSchema(field, { io: 'input' })
+/** Parameters with one meaning in all routes. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  id: 'Id of the subject of the route.',
+  agent: 'Id of an agent.',
+  command: 'Id of a command of the sandbox.',
+  cursor: 'nextCursor of the page before.',
+  expectedGeneration: 'Nothing happens when the agent has another generation by now.',
+  expectedVersion: 'Nothing happens when the policy has another version by now.',
+  grant: 'Id of a grant of the agent.',
+  limit: 'At most so many items.',
+  path: 'Absolute, or relative to /workspace; resolved inside the sandbox.',
+  recursive: 'With all that is in the directory.',
+  sandbox: 'Id of a sandbox.',
+  since: 'ISO 8601. Only what was recorded since then.',
+  step: 'Id of a step of the session.',
+}
+
+function described(name: string, field: z.ZodType): Json {
+  const { $schema: _dialect, description = PARAMETERS[name], ...schema } = z.toJSONSchema(field, { io: 'input' })
   return description === undefined ? { schema } : { description, schema }
 }
