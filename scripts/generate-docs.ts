@@ -13,13 +13,15 @@ import {
   UPSTREAM_SETTINGS,
   type Route,
 } from '@airlock/contract'
+import { generatePython } from './generate-python.ts'
 
-/** Documentation that is made of tables in `contract`: path below the repository → text. */
+/** Documentation, and the generated part of the Python client, from tables in `contract`: path below the repository → text. */
 export function generateDocs(): ReadonlyMap<string, string> {
   return new Map([
     ['docs/errors.md', errors()],
     ['docs/configuration.md', configuration()],
     ['docs/operations.md', operations()],
+    ...generatePython(),
   ])
 }
 

@@ -268,6 +268,7 @@ function leaks(text: string): readonly string[] {
 
 /** What the served description of a route says of what it takes, as far as the walk looks at it. */
 interface Schema {
+  readonly $ref?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
   readonly anyOf?: readonly Schema[]
@@ -281,9 +282,18 @@ interface Operation {
 /** The routes whose caller may leave out the agent that it is about. */
 async function routesThatMayNameAgent(): Promise<readonly string[]> {
   const { text } = await request('openapi', undefined)
-  const { paths } = JSON.parse(text) as { paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> }
-  const isOptional = ({ properties = {}, required = [], anyOf = [] }: Schema): boolean =>
-    ('agent' in properties && !required.includes('agent')) || [...Object.values(properties), ...anyOf].some(isOptional)
+  const { paths, components } = JSON.parse(text) as {
+    paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+    components: { schemas: Readonly<Record<string, Schema>> }
+  }
+  const resolve = (schema: Schema): Schema => components.schemas[schema.$ref?.split('/').at(-1) ?? ''] ?? schema
+  const isOptional = (schema: Schema): boolean => {
+    const { properties = {}, required = [], anyOf = [] } = resolve(schema)
+    return (
+      ('agent' in properties && !required.includes('agent')) ||
+      [...Object.values(properties), ...anyOf].some(isOptional)
+    )
+  }
   return Object.values(paths)
     .flatMap((methods) => Object.values(methods))
     .filter(({ parameters, requestBody }) => {

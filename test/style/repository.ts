@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-const NOT_OURS = new Set(['node_modules', 'dist', '.git', 'coverage', '.airlock'])
+const NOT_OURS = new Set(['node_modules', 'dist', '.git', 'coverage', '.airlock', '__pycache__'])
 
 export interface SourceFile {
   /** Relative to the repository. */

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { answersGoProxy, findGo } from './go.ts'
 import { postgresPrograms } from './postgres.ts'
+import { answersPythonIndex, hasVenv } from './python.ts'
 
 declare module 'vitest' {
   interface TaskMeta {
@@ -16,6 +17,8 @@ export type Requirement =
   | 'runc'
   | 'runsc'
   | 'python3'
+  | 'python3-venv'
+  | 'python-index'
   | 'bash'
   | 'openssl'
   | 'postgres'
@@ -51,6 +54,8 @@ function isThere(requirement: Requirement): boolean {
   if (requirement === 'postgres') return postgresPrograms() !== undefined
   if (requirement === 'go') return findGo() !== undefined
   if (requirement === 'go-proxy') return answersGoProxy()
+  if (requirement === 'python3-venv') return hasVenv()
+  if (requirement === 'python-index') return hasVenv() && answersPythonIndex()
   return DIRECTORIES.some((directory) => isExecutable(`${directory}/${requirement}`))
 }
 

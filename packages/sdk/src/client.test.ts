@@ -304,7 +304,13 @@ describe('retries', () => {
       code: 'server_unreachable',
     })
     expect(await over(whole).json('writeFile', { ...call, bytes: 'whole' })).toMatchObject({ bytes: 5 })
-    expect([stream.calls, whole.calls]).toEqual([1, 2])
+    const image = refusing(1, 'not_ready')
+    await expect(over(image).send('importTemplate', { params: { name: 'mine' }, bytes: once() })).rejects.toMatchObject(
+      {
+        code: 'not_ready',
+      },
+    )
+    expect([stream.calls, whole.calls, image.calls]).toEqual([1, 2, 1])
   })
 })
 

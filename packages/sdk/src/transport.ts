@@ -156,7 +156,8 @@ interface Failure {
 /** Undefined when trying again could do something twice, or is not worth it. */
 function retryDelay(name: RouteName, call: Call, { error, nothingSent }: Failure): number | undefined {
   const isReplayable = call.bytes === undefined || typeof call.bytes === 'string' || call.bytes instanceof Uint8Array
-  if (nothingSent) return isReplayable ? BACKOFF_MS : undefined
+  if (!isReplayable) return undefined
+  if (nothingSent) return BACKOFF_MS
   if (ROUTE_TABLE[name].repeats === 'unsafe' || !error.retryable) return undefined
   const { retryAfterS } = error
   if (retryAfterS === undefined) return BACKOFF_MS

@@ -3,18 +3,11 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { errorsOf } from './openapi.ts'
 import { STYLE } from './docs-style.ts'
-
-const GROUPS: readonly (readonly [title: string, prefix: RegExp])[] = [
-  ['Sandboxes', /^\/v1\/sandboxes(?:\/by-name\/\{name\}|\/\{id\}(?:\/extend|\/terminate)?)?$/],
-  ['Commands', /^\/v1\/sandboxes\/\{id\}\/commands/],
-  ['Files', /^\/v1\/sandboxes\/\{id\}\/files/],
-  ['Evidence', /^\/v1\/audit\//],
-  ['Server', /./],
-]
+import { tagOf, TAGS } from './tags.ts'
 
 /** The route table to read: one page, no script, nothing from elsewhere. The policy allows its own style and no more. */
 export function docsPage(): { readonly text: string; readonly policy: string } {
-  const groups = GROUPS.map(([title]) => ({ title, routes: routesOf(title) }))
+  const groups = TAGS.map(({ name: title }) => ({ title, routes: routesOf(title) }))
   const nav = groups.map(({ title, routes }) => `<h2>${title}</h2>${list(routes.map(navItem))}`).join('')
   const main = groups
     .map(({ title, routes }) => `<h2 id="${title.toLowerCase()}">${title}</h2>${routes.map(section).join('')}`)
@@ -28,8 +21,7 @@ export function docsPage(): { readonly text: string; readonly policy: string } {
 type Entry = readonly [name: string, route: Route]
 
 function routesOf(title: string): readonly Entry[] {
-  const groupOf = (path: string): string => GROUPS.find(([, prefix]) => prefix.test(path))?.[0] ?? ''
-  return Object.entries<Route>(ROUTES).filter(([, route]) => groupOf(route.path) === title)
+  return Object.entries<Route>(ROUTES).filter(([, route]) => tagOf(route) === title)
 }
 
 function page(nav: string, main: string): string {

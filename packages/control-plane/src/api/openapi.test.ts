@@ -27,6 +27,31 @@ describe('what the server says about itself', () => {
     expect(text).not.toContain('$defs')
   })
 
+  it('tells generators which server, which subject and which schema', async () => {
+    const document = (await (await fetch(`${api.url}/openapi.json`)).json()) as {
+      servers: unknown[]
+      tags: { name: string; description: string }[]
+      paths: Record<string, Record<string, { tags: string[]; requestBody?: unknown; responses: { 200?: unknown } }>>
+    }
+    expect(document.servers[0]).toMatchObject({ url: '/' })
+    const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
+    const used = operations.flatMap((one) => one.tags)
+    expect(used).toHaveLength(operations.length)
+    expect([...new Set(used)].toSorted()).toEqual(document.tags.map(({ name }) => name).toSorted())
+    expect(used.filter((tag) => tag === 'Server').length).toBeLessThan(10)
+    // A body or an answer without a name becomes one class per use.
+    const unnamed = operations.filter((one) => /"schema":\{"type":"object"/.test(JSON.stringify(one)))
+    expect(unnamed).toEqual([])
+    expect(document.paths['/v1/sandboxes']?.['post']).toMatchObject({
+      tags: ['Sandboxes'],
+      'x-airlock-repeats': 'unsafe',
+      requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateSandboxBody' } } } },
+      responses: {
+        200: { content: { 'application/json': { schema: { $ref: '#/components/schemas/CreatedSandbox' } } } },
+      },
+    })
+  })
+
   it('has a page to read that loads nothing and runs nothing', async () => {
     const response = await fetch(`${api.url}/docs`)
     const text = await response.text()

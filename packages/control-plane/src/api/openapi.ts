@@ -10,6 +10,8 @@ import {
   type Route,
 } from '@airlock/contract'
 import { z } from 'zod'
+import { documentSchemas, type DocumentSchemas } from './openapi-schemas.ts'
+import { tagOf, TAGS } from './tags.ts'
 
 /** What the server calls itself, in every interface. */
 export const VERSION = '0.1.0'
@@ -19,9 +21,10 @@ type Json = Readonly<Record<string, unknown>>
 /** The route table as OpenAPI 3.1. Nothing is written by hand: what is not in the table is not in the document. */
 export function openapiDocument(): Json {
   const paths: Record<string, Record<string, Json>> = {}
+  const schemas = documentSchemas(errorBody)
   for (const [name, route] of Object.entries<Route>(ROUTES)) {
     const methods = (paths[route.path] ??= {})
-    methods[route.method.toLowerCase()] = operation(name, route)
+    methods[route.method.toLowerCase()] = operation(name, route, schemas)
   }
   return {
     openapi: '3.1.0',
@@ -29,12 +32,18 @@ export function openapiDocument(): Json {
       title: 'Airlock',
       version: VERSION,
       description: 'Runs code that nobody trusts, in sandboxes with no network device.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers: [
+      { url: '/', description: 'The server that answered with this document.' },
+      { url: 'http://127.0.0.1:7070', description: 'A server on this machine.' },
+    ],
+    tags: TAGS,
     security: [{ key: [] }],
     paths,
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', bearerFormat: 'al_…' } },
-      schemas: { Error: jsonSchema(errorBody, 'output'), Json: {} },
+      schemas: schemas.components,
     },
   }
 }
@@ -67,15 +76,17 @@ const errorBody = z.strictObject({
   }),
 })
 
-function operation(name: string, route: Route): Json {
+function operation(name: string, route: Route, schemas: DocumentSchemas): Json {
   return {
     operationId: name,
+    tags: [tagOf(route)],
     summary: route.summary,
     ...(route.roles === 'public' ? { security: [] } : { 'x-airlock-roles': route.roles }),
     ...(route.effect === undefined ? {} : { 'x-airlock-effect': route.effect }),
+    'x-airlock-repeats': route.repeats,
     parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...waitParameter(route)],
-    ...requestBody(route),
-    responses: { ...success(route), ...failures(route) },
+    ...requestBody(route, schemas),
+    responses: { ...success(route, schemas), ...failures(route) },
   }
 }
 
@@ -85,7 +96,7 @@ function parameters(place: 'path' | 'query', schema: z.ZodObject | undefined): r
     name,
     in: place,
     required: place === 'path' || !field.safeParse(undefined).success,
-    schema: jsonSchema(field, 'input'),
+    ...described(name, field),
   }))
 }
 
@@ -96,26 +107,32 @@ function waitParameter(route: Route): readonly Json[] {
   return [{ name: 'airlock-wait-approval', in: 'header', required: false, description, schema }]
 }
 
-function requestBody(route: Route): Json {
-  if (route.sends === 'bytes') return { requestBody: { content: { 'application/octet-stream': { schema: {} } } } }
+function requestBody(route: Route, schemas: DocumentSchemas): Json {
+  if (route.sends === 'bytes') return { requestBody: { content: { 'application/octet-stream': { schema: BYTES } } } }
   if (!route.body) return {}
   const optional = route.body.safeParse({}).success
   return {
-    requestBody: { required: !optional, content: { 'application/json': { schema: jsonSchema(route.body, 'input') } } },
+    requestBody: {
+      required: !optional,
+      content: { 'application/json': { schema: schemas.refer(route.body, 'input') } },
+    },
   }
 }
 
-function success(route: Route): Json {
+/** Without a type, as OpenAPI 3.1 describes raw bytes. */
+const BYTES = { description: 'Raw bytes.' }
+
+function success(route: Route, schemas: DocumentSchemas): Json {
   if (route.answers === 'none') return { 204: { description: 'Done.' } }
-  const json = { 'application/json': { schema: route.response ? jsonSchema(route.response, 'output') : {} } }
+  const json = { 'application/json': { schema: route.response ? schemas.refer(route.response, 'output') : {} } }
   const content = {
     json,
     'json-or-events': {
       ...json,
-      'text/event-stream': { schema: route.events ? jsonSchema(route.events, 'output') : {} },
+      'text/event-stream': { schema: route.events ? schemas.refer(route.events, 'output') : {} },
     },
     'json-or-csv': { ...json, 'text/csv': { schema: { type: 'string' } } },
-    bytes: { 'application/octet-stream': { schema: {} } },
+    bytes: { 'application/octet-stream': { schema: BYTES } },
     lines: { 'application/x-ndjson': { schema: {} } },
     text: { 'text/plain': { schema: { type: 'string' } } },
   }[route.answers]
@@ -130,13 +147,24 @@ function failures(route: Route): Json {
   )
 }
 
-/** Recursive JSON values become a reference to one schema: `$defs` of a part would not resolve in the whole. */
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema: _dialect, $defs: _parts, ...rest } = z.toJSONSchema(schema, { io })
-  const text = JSON.stringify(rest).replaceAll(/"#\/\$defs\/[^"]*"/g, '"#/components/schemas/Json"')
-  return parseSchema(text)
+/** Parameters with one meaning in all routes. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  id: 'Id of the subject of the route.',
+  agent: 'Id of an agent.',
+  command: 'Id of a command of the sandbox.',
+  cursor: 'nextCursor of the page before.',
+  expectedGeneration: 'Nothing happens when the agent has another generation by now.',
+  expectedVersion: 'Nothing happens when the policy has another version by now.',
+  grant: 'Id of a grant of the agent.',
+  limit: 'At most so many items.',
+  path: 'Absolute, or relative to /workspace; resolved inside the sandbox.',
+  recursive: 'With all that is in the directory.',
+  sandbox: 'Id of a sandbox.',
+  since: 'ISO 8601. Only what was recorded since then.',
+  step: 'Id of a step of the session.',
 }
 
-function parseSchema(text: string): Json {
-  return JSON.parse(text) as Json
+function described(name: string, field: z.ZodType): Json {
+  const { $schema: _dialect, description = PARAMETERS[name], ...schema } = z.toJSONSchema(field, { io: 'input' })
+  return description === undefined ? { schema } : { description, schema }
 }
