@@ -1,5 +1,5 @@
 import type { Model } from '../nouns.ts'
-import type { Transport } from '../transport.ts'
+import type { Transport } from '../transport/transport.ts'
 
 /** Models of the configured upstreams. */
 export class Models {
