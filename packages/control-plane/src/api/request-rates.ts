@@ -26,7 +26,8 @@ export class RequestRates {
   }
 }
 
-class Buckets {
+/** By name, a bounded number. */
+export class Buckets {
   readonly #rate: Rate
   readonly #buckets = new Map<string, TokenBucket>()
 

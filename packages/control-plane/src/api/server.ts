@@ -14,6 +14,7 @@ import type { Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
 import { registerMcp } from './mcp.ts'
+import { PageDoor, type PageOptions } from './page/page-door.ts'
 import { Metrics } from './metrics.ts'
 import { connectionBounds, OpenConnections } from './open-connections.ts'
 import { parseCall } from './parse.ts'
@@ -43,7 +44,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Null until authenticated, and on public routes. */
     caller: Caller | null
-    routeName: RouteName | 'mcp' | null
+    routeName: RouteName | 'mcp' | 'page' | null
   }
 }
 
@@ -62,6 +63,7 @@ export interface ApiOptions {
   readonly tls: Tls | null
   readonly trustedProxy: boolean
   readonly requestRates: RequestRateBounds
+  readonly page: PageOptions
 }
 
 export interface Api {
@@ -71,7 +73,7 @@ export interface Api {
   close(): Promise<void>
 }
 
-/** The HTTP edge, driven by the route table: beside `/mcp`, whose tools use that table, no route is not in it. */
+/** The HTTP edge, driven by the route table. Beside it there are `/mcp`, whose tools use that table, and the page with its sign-in. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const edge = new Edge(options)
   await edge.prepare()
@@ -94,6 +96,7 @@ class Edge implements Api {
   readonly #closing = new AbortController()
   readonly #connections: OpenConnections
   readonly #rates: RequestRates
+  readonly #page: PageDoor
   #checksHost = true
   #mcp: McpHttp | undefined
 
@@ -101,6 +104,7 @@ class Edge implements Api {
     this.#options = options
     this.#handlers = handlersFor(options, this.#metrics)
     this.#rates = new RequestRates(options.requestRates)
+    this.#page = new PageDoor({ ...options, ...options.page, isSecure: options.tls !== null || options.trustedProxy })
     this.#connections = new OpenConnections(connectionBounds(), options.trustedProxy)
     this.#app = fastify({
       serverFactory: (handler) => this.#connections.watch(createListener(handler, options.tls)),
@@ -137,6 +141,7 @@ class Edge implements Api {
     app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
     for (const name of Object.keys(ROUTES).filter(isRouteName)) this.#register(name)
     this.#mcp = this.#registerMcp()
+    this.#page.register(app)
     await app.ready()
   }
 
@@ -234,7 +239,9 @@ class Edge implements Api {
   async #authenticate(request: FastifyRequest, reply: FastifyReply, route?: Route): Promise<Caller> {
     const { authorization } = request.headers
     const purpose = route && isReducing(route) ? 'reduce' : 'any'
-    const principal = await this.#options.authenticator.authenticate(authorization, request.id, purpose)
+    // The tools of agents are for whoever shows a key itself: no cookie counts there.
+    const signedIn = route && authorization === undefined ? await this.#page.principalOf(request, purpose) : undefined
+    const principal = signedIn ?? (await this.#options.authenticator.authenticate(authorization, request.id, purpose))
     this.#connections.prove(request.raw.socket, nameOf(principal))
     reply.removeHeader('connection')
     return { principal, requestId: request.id, approvalWait: parseWait(request.headers, this.#options.clock.now()) }
