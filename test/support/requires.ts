@@ -17,6 +17,7 @@ export type Requirement =
   | 'runsc'
   | 'python3'
   | 'bash'
+  | 'chromium'
   | 'openssl'
   | 'postgres'
   | 'node20'

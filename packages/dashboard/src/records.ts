@@ -11,6 +11,9 @@ export interface RecordFilter {
 
 export const NO_FILTER: RecordFilter = { point: '', status: '', agent: '', sandbox: '' }
 
+/** The page's own reading is among what the server answers, and not shown. */
+const READ_FOR_EACH = 5
+
 interface Records {
   /** Newest first; undefined before the first answer. */
   readonly items: readonly AuditEvent[] | undefined
@@ -30,7 +33,11 @@ export function useRecords(filter: RecordFilter, limit: number): Records {
     setItems(undefined)
     setError(undefined)
     const stop = live.onEvent((event) => add([event]))
-    const asked = { point: point || undefined, status: status || undefined, limit: Math.min(1000, limit * 2) }
+    const asked = {
+      point: point || undefined,
+      status: status || undefined,
+      limit: Math.min(1000, limit * READ_FOR_EACH),
+    }
     client.eventPage({ ...asked, agent: agent || undefined, sandbox: sandbox || undefined, signal: gone.signal }).then(
       (page) => add(page.items),
       (thrown: unknown) => {

@@ -161,9 +161,15 @@ function SandboxTable({ items, nows }: TableProps) {
                   ))}
                 </td>
                 <td>{visibleLine(data.agent)}</td>
-                <td class="num">{percent(use?.now?.cpuPercent)}</td>
-                <td class="num">{bytes(use?.now?.memoryBytes)}</td>
-                <td class="num">{isOver ? (data.endReason ?? 'ended') : away(data.expiresAt, now)}</td>
+                <td class="num" data-title="CPU">
+                  {percent(use?.now?.cpuPercent)}
+                </td>
+                <td class="num" data-title="memory">
+                  {bytes(use?.now?.memoryBytes)}
+                </td>
+                <td class="num" data-title={isOver ? undefined : 'ends'}>
+                  {isOver ? (data.endReason ?? 'ended') : away(data.expiresAt, now)}
+                </td>
               </tr>
             )
           })}

@@ -1,5 +1,15 @@
+import { AirlockError } from '@airlock/contract'
+import { systemClock } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { KEYS, startTestApi, type TestApi } from '../testing/test-api.ts'
+import { PageSessions } from '../../identity/page-sessions.ts'
+import { createApi } from '../server.ts'
+import { AMPLE_RATES, KEYS, startTestApi, type TestApi } from '../testing/test-api.ts'
+import { testApp } from '../testing/test-app.ts'
+import { TEST_EVENTS } from '../testing/test-events.ts'
+import { TEST_METRICS } from '../testing/test-metrics.ts'
+import { TEST_PAGE } from '../testing/test-page.ts'
+
+const sessions = new PageSessions(systemClock)
 
 let api: TestApi
 beforeAll(async () => {
@@ -86,6 +96,33 @@ describe('signing in', () => {
     await other.close()
     expect(response.status).toBe(400)
   })
+})
+
+it('is told to browsers as one for https alone where a proxy speaks it', async () => {
+  const edge = await createApi({
+    app: { ...testApp(api.core), ...api.who, events: TEST_EVENTS, metrics: TEST_METRICS },
+    authenticator: {
+      authenticate: async () => Promise.reject(new AirlockError('unauthenticated')),
+      principalOfKey: async () => ({ actor: 'key:a', tenant: 'default', role: 'admin', agents: null, platform: true }),
+    },
+    audit: { require: async () => {}, note: () => {}, flush: async () => {} },
+    clock: systemClock,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    tls: null,
+    trustedProxy: true,
+    requestRates: AMPLE_RATES,
+    page: { files: TEST_PAGE, sessions, cookie: 'airlock-test' },
+  })
+  const url = await edge.listen('127.0.0.1', 0)
+  const link = sessions.openLink('a')
+  const asks = async (): Promise<Response> =>
+    fetch(`${url}/sign-in`, { method: 'POST', body: JSON.stringify({ link }), headers: OWN })
+  const [first, second] = [await asks(), await asks()]
+  await edge.close()
+  expect(first.headers.get('set-cookie')).toMatch(
+    /^__Host-airlock-test=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200; Secure$/,
+  )
+  expect([first.status, second.status, second.headers.get('set-cookie')]).toEqual([204, 401, null])
 })
 
 describe('the cookie', () => {
