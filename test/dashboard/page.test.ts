@@ -110,7 +110,8 @@ describe('the page', requires('root', 'crun', 'python3', 'chromium'), () => {
     page = await browser.open(server.url)
     await signIn(page, secret)
     await admin.keys.revoke(key.id)
-    await go('Sandboxes')
+    // The page asks by itself now and then, so it may be signed out before this.
+    await page.evaluate("location.hash = '#/sandboxes'")
     await page.getByLabel('API key').waitFor()
     await signIn(page, server.developerKey)
   })

@@ -57,7 +57,7 @@ interface SignedInProps {
 }
 
 function SignedIn({ server, who, route, onSignedOut }: SignedInProps) {
-  const live = useMemo(() => new Live(server.client), [server, who])
+  const live = useMemo(() => new Live(server.client, onSignedOut), [server, who])
   useEffect(() => {
     const gone = new AbortController()
     void live.run(gone.signal)

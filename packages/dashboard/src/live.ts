@@ -1,4 +1,4 @@
-import type { AirlockClient, AuditEvent } from '@airlock/sdk/browser'
+import { AirlockError, type AirlockClient, type AuditEvent } from '@airlock/sdk/browser'
 
 const RETRY_MS = 3_000
 
@@ -7,12 +7,14 @@ export type LiveState = 'connecting' | 'live' | 'lost'
 /** One stream of events for the whole page, however many parts listen. */
 export class Live {
   readonly #client: AirlockClient
+  readonly #onSignedOut: () => void
   readonly #listeners = new Set<(event: AuditEvent) => void>()
   readonly #watchers = new Set<(state: LiveState) => void>()
   #state: LiveState = 'connecting'
 
-  constructor(client: AirlockClient) {
+  constructor(client: AirlockClient, onSignedOut: () => void) {
     this.#client = client
+    this.#onSignedOut = onSignedOut
   }
 
   get state(): LiveState {
@@ -29,9 +31,10 @@ export class Live {
           this.#set('live')
         }
         for await (const event of this.#client.events({ signal, after, onProgress })) this.#publish(event)
-      } catch {
-        // The parts show what fails when they ask; this only tells that nothing is live.
+      } catch (error) {
         if (signal.aborted) return
+        if (error instanceof AirlockError && error.code === 'unauthenticated') return this.#onSignedOut()
+        // The parts show what fails when they ask; this only tells that nothing is live.
         this.#set('lost')
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

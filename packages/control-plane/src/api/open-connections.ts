@@ -160,7 +160,7 @@ function readOpenFiles(): number {
 }
 
 /** One customer of a provider: an address of IPv4, the first half of one of IPv6. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

@@ -43,6 +43,7 @@ export function KillswitchPage() {
       {may.kill ? (
         <KillForm
           living={living.value?.items ?? []}
+          hasMore={typeof living.value?.nextCursor === 'string'}
           onKilled={(done) => (setReport(done), kills.reload(), living.reload())}
         />
       ) : (
@@ -59,10 +60,12 @@ export function KillswitchPage() {
 
 interface KillFormProps {
   readonly living: readonly Sandbox[]
+  /** More live than are listed. */
+  readonly hasMore: boolean
   readonly onKilled: (report: KillReport) => void
 }
 
-function KillForm({ living, onKilled }: KillFormProps) {
+function KillForm({ living, hasMore, onKilled }: KillFormProps) {
   const { client } = useSession()
   const [scope, setScope] = useState<KillScope>('sandbox')
   const [target, setTarget] = useState('')
@@ -104,7 +107,7 @@ function KillForm({ living, onKilled }: KillFormProps) {
           />
         </label>
       </div>
-      <Hit hit={hit} scope={scope} />
+      <Hit hit={hit} scope={scope} hasMore={hasMore && scope !== 'sandbox'} />
       <HoldButton disabled={deed.busy || (isNamed && chosen === '')} onHeld={() => void kill()}>
         {deed.busy ? 'Killing…' : 'Hold to kill'}
       </HoldButton>
@@ -138,13 +141,23 @@ function ScopeChoice({ scope, onChange }: ScopeChoiceProps) {
   )
 }
 
-function Hit({ hit, scope }: { readonly hit: readonly Sandbox[]; readonly scope: KillScope }) {
+interface HitProps {
+  readonly hit: readonly Sandbox[]
+  readonly scope: KillScope
+  readonly hasMore: boolean
+}
+
+function Hit({ hit, scope, hasMore }: HitProps) {
   const beyond =
     scope === 'all' ? ' It also ends sandboxes of other tenants and nodes, which this page does not show.' : ''
+  const unseen = hasMore ? ` Only the latest ${LIMIT} that live were counted.` : ''
   return (
     <div class="hit">
       <p>
-        <b class="num">{hit.length}</b> {hit.length === 1 ? 'sandbox lives' : 'sandboxes live'} in this scope.{beyond}
+        <b class="num">{hasMore ? `${hit.length}+` : hit.length}</b>{' '}
+        {hit.length === 1 ? 'sandbox lives' : 'sandboxes live'} in this scope.
+        {unseen}
+        {beyond}
       </p>
       <ul>
         {hit.slice(0, 12).map(({ data }) => (

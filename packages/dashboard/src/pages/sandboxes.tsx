@@ -23,7 +23,36 @@ export function SandboxesPage() {
   const [filters, setFilters] = useState<Filters>({ state: 'living', agent: '', label: '' })
   const [pages, setPages] = useState(1)
   const { state, agent, label } = filters
-  const list = useLoaded(
+  const list = useSandboxes(filters, pages)
+  const use = useLoaded(async (signal) => client.metrics.all({ signal }), { by: [], everyMs: 5_000 })
+  const nows = new Map(use.value?.sandboxes.map((one) => [one.sandbox, one]))
+  const isFiltered = state !== 'living' || agent !== '' || label !== ''
+  return (
+    <>
+      <header class="head">
+        <h1>Sandboxes</h1>
+      </header>
+      <FilterRow filters={filters} onChange={setFilters} />
+      <LabelHint label={label} />
+      <Problem error={list.error ?? use.error} />
+      {list.value && <SandboxTable items={list.value.items} nows={nows} isFiltered={isFiltered} />}
+      {list.value?.hasMore === true && pages < MAX_PAGES && (
+        <button type="button" onClick={() => setPages(pages + 1)}>
+          Show more
+        </button>
+      )}
+    </>
+  )
+}
+
+function LabelHint({ label }: { readonly label: string }) {
+  if (label === '' || parseLabel(label)) return null
+  return <p class="why">A label is written key=value; this one filters nothing.</p>
+}
+
+function useSandboxes({ state, agent, label }: Filters, pages: number) {
+  const { client } = useSession()
+  return useLoaded(
     async (signal) => {
       const items: Sandbox[] = []
       let cursor: string | undefined
@@ -37,24 +66,6 @@ export function SandboxesPage() {
       return { items, hasMore: cursor !== undefined }
     },
     { by: [state, agent, label, pages], on: ({ point }) => /^(?:sandbox|kill)\./.test(point), everyMs: 30_000 },
-  )
-  const use = useLoaded(async (signal) => client.metrics.all({ signal }), { by: [], everyMs: 5_000 })
-  const nows = new Map(use.value?.sandboxes.map((one) => [one.sandbox, one]))
-  return (
-    <>
-      <header class="head">
-        <h1>Sandboxes</h1>
-      </header>
-      <FilterRow filters={filters} onChange={setFilters} />
-      <Problem error={list.error ?? use.error} />
-      {list.value?.items.length === 0 && <NoSandbox isFiltered={state !== 'living' || agent !== '' || label !== ''} />}
-      {list.value && list.value.items.length > 0 && <SandboxTable items={list.value.items} nows={nows} />}
-      {list.value?.hasMore === true && pages < MAX_PAGES && (
-        <button type="button" onClick={() => setPages(pages + 1)}>
-          Show more
-        </button>
-      )}
-    </>
   )
 }
 
@@ -115,10 +126,12 @@ function NoSandbox({ isFiltered }: { readonly isFiltered: boolean }) {
 interface TableProps {
   readonly items: readonly Sandbox[]
   readonly nows: ReadonlyMap<string, SandboxNow>
+  readonly isFiltered: boolean
 }
 
-function SandboxTable({ items, nows }: TableProps) {
+function SandboxTable({ items, nows, isFiltered }: TableProps) {
   const now = useNow()
+  if (items.length === 0) return <NoSandbox isFiltered={isFiltered} />
   return (
     <div class="table">
       <table class="cards">
@@ -139,43 +152,48 @@ function SandboxTable({ items, nows }: TableProps) {
           </tr>
         </thead>
         <tbody>
-          {items.map(({ data }) => {
-            const use = nows.get(data.id)
-            const isOver = data.state === 'stopped' || data.state === 'error'
-            return (
-              <tr key={data.id}>
-                <td class="main">
-                  <a class="title" href={`#/sandboxes/${data.id}`}>
-                    {data.name === null ? <span class="mono">{data.id}</span> : visibleLine(data.name)}
-                  </a>
-                  <Labels labels={data.labels} />
-                </td>
-                <td>
-                  <State word={data.state} />
-                  {use?.alerts.map((alert) => (
-                    <State
-                      key={alert.resource}
-                      word={alert.resource}
-                      tone={alert.level === 'critical' ? 'bad' : 'warn'}
-                    />
-                  ))}
-                </td>
-                <td>{visibleLine(data.agent)}</td>
-                <td class="num" data-title="CPU">
-                  {percent(use?.now?.cpuPercent)}
-                </td>
-                <td class="num" data-title="memory">
-                  {bytes(use?.now?.memoryBytes)}
-                </td>
-                <td class="num" data-title={isOver ? undefined : 'ends'}>
-                  {isOver ? (data.endReason ?? 'ended') : away(data.expiresAt, now)}
-                </td>
-              </tr>
-            )
-          })}
+          {items.map(({ data }) => (
+            <SandboxRow key={data.id} data={data} use={nows.get(data.id)} now={now} />
+          ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+interface RowProps {
+  readonly data: Sandbox['data']
+  readonly use: SandboxNow | undefined
+  readonly now: number
+}
+
+function SandboxRow({ data, use, now }: RowProps) {
+  const isOver = data.state === 'stopped' || data.state === 'error'
+  return (
+    <tr>
+      <td class="main">
+        <a class="title" href={`#/sandboxes/${data.id}`}>
+          {data.name === null ? <span class="mono">{data.id}</span> : visibleLine(data.name)}
+        </a>
+        <Labels labels={data.labels} />
+      </td>
+      <td>
+        <State word={data.state} />
+        {use?.alerts.map((alert) => (
+          <State key={alert.resource} word={alert.resource} tone={alert.level === 'critical' ? 'bad' : 'warn'} />
+        ))}
+      </td>
+      <td>{visibleLine(data.agent)}</td>
+      <td class="num" data-title="CPU">
+        {percent(use?.now?.cpuPercent)}
+      </td>
+      <td class="num" data-title="memory">
+        {bytes(use?.now?.memoryBytes)}
+      </td>
+      <td class="num" data-title={isOver ? undefined : 'ends'}>
+        {isOver ? (data.endReason ?? 'ended') : away(data.expiresAt, now)}
+      </td>
+    </tr>
   )
 }
 

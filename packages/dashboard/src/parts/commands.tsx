@@ -21,6 +21,7 @@ export function Commands({ sandbox, isOver }: CommandsProps) {
   const { value, error, reload } = useLoaded(async (signal) => sandbox.commands({ limit: PAGE, signal }), {
     by: [sandbox.id],
     on: (event) => event.sandbox === sandbox.id && event.point.startsWith('command.'),
+    everyMs: 15_000,
   })
   const [chosen, setChosen] = useState<string>()
   const items = value?.items ?? []

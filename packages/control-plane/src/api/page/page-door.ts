@@ -8,6 +8,7 @@ import type { Authenticator, Purpose } from '../../identity/authenticate.ts'
 import { type PageSessions, SESSION_MS } from '../../identity/page-sessions.ts'
 import { readText } from '../body.ts'
 import { throwOnForeignOrigin } from '../host-check.ts'
+import { networkOf } from '../open-connections.ts'
 import { Buckets } from '../request-rates.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
 
@@ -99,7 +100,7 @@ export class PageDoor {
   }
 
   async #signIn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const waitS = this.#attempts.take(request.ip)
+    const waitS = this.#attempts.take(networkOf(request.ip))
     if (waitS > 0)
       throw new AirlockError('too_many_requests', 'Too many attempts to sign in.', { retryAfterS: Math.ceil(waitS) })
     const body = parseSignIn(await readText(request.raw, BODY_BYTES))
