@@ -30,6 +30,11 @@ export function KillswitchPage() {
     everyMs: 10_000,
   })
   const [report, setReport] = useState<KillReport>()
+  const others = kills.value?.filter(({ id }) => id !== report?.id) ?? []
+  const onLifted = (): void => {
+    setReport(undefined)
+    kills.reload()
+  }
   return (
     <>
       <header class="head">
@@ -49,11 +54,9 @@ export function KillswitchPage() {
       ) : (
         <p class="why">{whyNot(who, 'operator or admin')}</p>
       )}
-      {report && <KillReports title="Report" reports={[report]} onLifted={kills.reload} />}
+      {report && <KillReports title="Report" reports={[report]} onLifted={onLifted} />}
       {kills.value?.length === 0 && <Empty title="No killswitch is on." />}
-      {kills.value && kills.value.length > 0 && (
-        <KillReports title="On now" reports={kills.value} onLifted={kills.reload} />
-      )}
+      {others.length > 0 && <KillReports title="On now" reports={others} onLifted={onLifted} />}
     </>
   )
 }
