@@ -37,6 +37,7 @@ const PACKAGES = {
   supervisor: { zones: ['contract', 'std'], npm: ['smol-toml'], why: 'starts processes, and loads none of them' },
   guest: { zones: ['contract', 'std'], npm: [], why: 'runs among hostile code, as one file without dependencies' },
   sdk: { zones: ['contract', 'std'], npm: ['zod'], why: "is the customer's program" },
+  dashboard: { zones: ['sdk'], npm: ['preact'], why: 'runs in browsers: it speaks through the SDK' },
   mcp: {
     zones: ['contract', 'std'],
     npm: ['zod', '@modelcontextprotocol/server'],
@@ -255,6 +256,20 @@ module.exports = {
       severity: 'error',
       from: { path: '^packages/contract/src/guest/', pathNot: TESTS },
       to: { path: '(?:^packages/(?!contract/src/guest/|std/)|node_modules/(?!@airlock/))' },
+    },
+    {
+      name: 'sdk-core-anywhere',
+      comment: 'Only `sdk/src/node` needs Node: the rest runs in browsers.',
+      severity: 'error',
+      from: { path: '^packages/(?:sdk/src/(?!node/|index[.]ts|internal[.]ts)|dashboard/src/)', pathNot: TESTS },
+      to: { path: '^packages/sdk/src/(?:node/|index[.]ts|internal[.]ts)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'browser-without-node',
+      comment: 'A browser has no modules of Node.',
+      severity: 'error',
+      from: { path: '^packages/(?:sdk/src/(?!node/)|dashboard/src/)', pathNot: TESTS },
+      to: { dependencyTypes: ['core'] },
     },
     {
       name: 'mcp-in-api',

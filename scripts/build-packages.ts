@@ -40,7 +40,7 @@ async function buildSdk(): Promise<void> {
       },
       './package.json': './package.json',
     },
-    files: ['*.js', '*.d.ts', 'cjs'],
+    files: ['**/*.js', '**/*.d.ts', 'cjs'],
   })
 }
 

@@ -1,6 +1,7 @@
-// What sandboxes are started from is one file each: the guest with its drivers, and the unpacker of images. So is what we are.
+// Sandboxes start from one file each: the guest with its drivers, and the unpacker of images. So do our processes.
 import '../packages/guest/build.ts'
 import '../packages/data-plane/build.ts'
+import { bundlePage } from './bundle-page.ts'
 import { bundlePrograms } from './bundle.ts'
 
-await bundlePrograms()
+await Promise.all([bundlePrograms(), bundlePage()])

@@ -33,6 +33,7 @@ const EXTRA: readonly Package[] = [
   { name: 'make', programs: ['make'], why: 'the same' },
   { name: 'sqlite3', programs: ['sqlite3'], why: 'the same' },
   { name: 'strace', programs: ['strace'], why: 'tests of what is synced' },
+  { name: 'chromium', programs: ['chromium'], why: 'tests of the page' },
   { name: 'openssl', programs: ['openssl'], why: 'tests of clients over TLS' },
   { name: 'postgresql', programs: ['pg_createcluster'], why: 'tests of the other store' },
 ]

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { filesMatching, linesMatching, productSources, ROOT } from './repository.ts'
 
 const sources = productSources()
-const code = filesMatching(/^(?:packages|test|scripts|bench)\/.*\.[jt]s$|^[^/]+\.[jt]s$/)
+const code = filesMatching(/^(?:packages|test|scripts|bench)\/.*\.[jt]sx?$|^[^/]+\.[jt]s$/)
 
 describe('the code', () => {
   it('reads the environment only in config.ts', () => {

@@ -23,7 +23,7 @@ export function filesMatching(pattern: RegExp): readonly SourceFile[] {
 
 /** What ships: the sources of our packages without their tests. */
 export function productSources(): readonly SourceFile[] {
-  return filesMatching(/^packages\/[^/]+\/(?:src|bin)\/.*\.[jt]s$/).filter(({ path }) => !TEST_CODE.test(path))
+  return filesMatching(/^packages\/[^/]+\/(?:src|bin)\/.*\.[jt]sx?$/).filter(({ path }) => !TEST_CODE.test(path))
 }
 
 const TEST_CODE = /\.test\.ts$|\/fixtures\/|\/testing\/|\/conformance\.ts$/

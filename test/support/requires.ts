@@ -20,6 +20,7 @@ export type Requirement =
   | 'python3-venv'
   | 'python-index'
   | 'bash'
+  | 'chromium'
   | 'openssl'
   | 'postgres'
   | 'node20'

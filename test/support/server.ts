@@ -9,7 +9,7 @@ import { inject } from 'vitest'
 import { COMPILED } from './compiled.ts'
 import { processesOf, removeHome, sweep } from './leftovers.ts'
 
-export { finalLeftovers, leftovers } from './leftovers.ts'
+export { finalLeftovers, leftovers, removeHome } from './leftovers.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const READY_MS = 180_000
@@ -117,7 +117,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
 }
 
 /** Short, for sockets have short paths; marked, so that the sweep after the last test finds it. */
-function makeHome(): string {
+export function makeHome(): string {
   const home = mkdtempSync(join(tmpdir(), `al-${inject('testRun') ?? ''}`))
   chmodSync(home, 0o711)
   return home

@@ -11,6 +11,8 @@ export const POINTS = {
   'server.start': { reduces: false, about: 'The control plane began to serve.' },
   'server.stop': { reduces: true, about: 'The control plane stopped serving.' },
   'auth.refuse': { reduces: true, about: 'A caller was refused: no valid key, or not its role.' },
+  'auth.sign_in': { reduces: false, about: 'Somebody signed in at the page, with a key or a link.' },
+  'auth.sign_out': { reduces: true, about: 'Somebody signed out of the page.' },
   'sandbox.create': { reduces: false, about: 'A sandbox was asked for, and became active or failed.' },
   'sandbox.connect': { reduces: false, about: 'A sandbox was given its doors and a new token.' },
   'sandbox.ask': { reduces: false, about: 'A program in a sandbox asked whether it may do something.' },
@@ -91,6 +93,7 @@ export function isGoverned(of: Point): of is GovernedPoint {
 
 /** What governs Guardian itself, and what we do of our own accord. */
 const UNGOVERNED = [
+  'auth',
   'recorder',
   'server',
   'isolation',

@@ -1,9 +1,19 @@
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OpenDeeds, RecorderClient } from '@airlock/audit'
 import type { Failpoint, NewRecord, Point } from '@airlock/contract'
-import { actAs, dropPrivileges, KeyedLock, type Log, NodeClock, type Notice, systemClock } from '@airlock/std'
+import {
+  actAs,
+  type Clock,
+  dropPrivileges,
+  KeyedLock,
+  type Log,
+  NodeClock,
+  type Notice,
+  systemClock,
+} from '@airlock/std'
 import { CountedRefusals } from './evidence/counted-refusals.ts'
 import { EvidenceGate } from './evidence/evidence-gate.ts'
 import { ApprovalDesk } from './approvals/desk.ts'
@@ -15,10 +25,14 @@ import { openPermitDesk } from './sandboxes/permits.ts'
 import { PolicyBook } from './policies/policy-book.ts'
 import { openSandboxTokenDesk } from './doors/sandbox-tokens.ts'
 import { listenToDoors } from './api/doors-server.ts'
-import { createApi } from './api/server.ts'
+import type { PageOptions } from './api/page/page-door.ts'
+import { readPageFiles } from './api/page/page-files.ts'
+import { type ApiOptions, createApi } from './api/server.ts'
 import type { ProcessConfig } from './config.ts'
 import { BearerAuthenticator } from './identity/authenticate.ts'
+import { parseApiKey } from './identity/api-keys.ts'
 import { GuardKeys } from './identity/guard-keys.ts'
+import { PageSessions } from './identity/page-sessions.ts'
 import { type KeyFiles, prepareFirstStart } from './identity/first-start.ts'
 import { FetchedKeys, fixedKeys } from './identity/jwks.ts'
 import { SignedTokens, type Tokens } from './identity/jwt.ts'
@@ -56,7 +70,7 @@ const TOLD_FROM_ROWS: ReadonlySet<Point> = new Set(['sandbox.terminate', 'comman
 
 export interface Composed {
   readonly controlPlane: ControlPlane
-  readonly facts: KeyFiles & { readonly url: string }
+  readonly facts: KeyFiles & { readonly url: string; readonly signInLink: string | null }
 }
 
 interface Host {
@@ -95,38 +109,35 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     killSpill,
     killHooks: [webhookHook(guard.webhooks, store)],
     aliveBefore: lease.aliveBefore,
-    capacity: config.capacity,
-    oversubscription: config.oversubscription,
-    budgetDefaults: config.budgetDefaults,
     dataPlane: new DataPlaneClient(config.dataPlaneSocket),
     readiness: new Readiness(lease),
     turns: new KeyedLock(),
     ...callersOf(told),
-    agentStaleMs: config.agentStaleMs,
-    approvesVersions: config.approvesVersions,
+    ...rulesOf(config),
   }
   const lifecycle = createLifecycle(context)
   const watching = monitorOf(config, context, lifecycle)
-  const api = await createApi({
-    app: { ...createApp(context, lifecycle, audit), metrics: new Metrics(context, watching) },
-    authenticator: authenticatorOf(context, config),
-    audit: gate,
-    clock,
-    log: host.log,
-    tls: readTls(config),
-    trustedProxy: config.trustedProxy,
-    requestRates: config.requestRates,
-  })
+  const app = { ...createApp(context, lifecycle, audit), metrics: new Metrics(context, watching) }
+  const edge = edgeOf(config, context)
+  const api = await createApi({ ...edge, app, authenticator: authenticatorOf(context, config) })
   const doors = { calls: lifecycle.doorCalls, news: context.doorNews, log: host.log }
   const fromDoors = await listenToDoors({ ...doors, ...config.fromDoors })
   const url = await api.listen(config.host, config.port)
   await store.query((db) => describeNode(db, node.id, { url: config.advertiseUrl ?? url }))
+  const signInLink = linkFor(config, edge.page.sessions, { url, ...keys })
   dropPrivileges(config.drop ?? undefined)
   const heads = new AuditHeads(context, audit)
-  const closeDoors = () => fromDoors.close()
   return {
-    controlPlane: new ControlPlane({ context, lifecycle, ...watching, heads, api, closeDoors, lease }),
-    facts: { url, ...keys },
+    controlPlane: new ControlPlane({
+      context,
+      lifecycle,
+      ...watching,
+      heads,
+      api,
+      closeDoors: () => fromDoors.close(),
+      lease,
+    }),
+    facts: { url, ...keys, signInLink },
   }
 }
 
@@ -163,6 +174,14 @@ async function openDeeds(
 async function isInterrupted(store: Store, { point, sandbox }: NewRecord): Promise<boolean> {
   if (point !== 'sandbox.create' || typeof sandbox !== 'string') return false
   return (await store.query((db) => findSandbox(db, sandbox)))?.state === 'creating'
+}
+
+/** Settings that decide who gets what. */
+function rulesOf(
+  config: ProcessConfig,
+): Pick<Context, 'capacity' | 'oversubscription' | 'budgetDefaults' | 'agentStaleMs' | 'approvesVersions'> {
+  const { capacity, oversubscription, budgetDefaults, agentStaleMs, approvesVersions } = config
+  return { capacity, oversubscription, budgetDefaults, agentStaleMs, approvesVersions }
 }
 
 /** What is remembered of who calls. */
@@ -206,6 +225,29 @@ function tokensOf({ jwt }: ProcessConfig): Tokens | null {
   const fetched = jwksUrl === null ? null : new FetchedKeys({ url: jwksUrl, clock: systemClock })
   const keys = jwksFile === null ? fetched : fixedKeys(readFileSync(jwksFile, 'utf8'))
   return new SignedTokens({ rules, clock: systemClock, keys, secret })
+}
+
+/** Read while we may: later the files are out of reach. */
+function pageOf({ pageDir }: ProcessConfig, clock: Clock, node: string): PageOptions {
+  const cookie = `airlock-${createHash('sha256').update(node).digest('hex').slice(0, 12)}`
+  return { files: readPageFiles(pageDir), sessions: new PageSessions(clock), cookie }
+}
+
+/** For who can read the admin key anyway. The secret is behind `#`, which browsers do not send. */
+function linkFor(
+  { makesSignInLink }: ProcessConfig,
+  sessions: PageSessions,
+  { url, adminKey }: KeyFiles & { readonly url: string },
+): string | null {
+  if (!makesSignInLink) return null
+  const key = parseApiKey(readFileSync(adminKey, 'utf8').trim())
+  return key ? `${url}/#/sign-in/${sessions.openLink(key.id)}` : null
+}
+
+function edgeOf(config: ProcessConfig, context: Context): Omit<ApiOptions, 'app' | 'authenticator'> {
+  const { audit, clock, log, node } = context
+  const { trustedProxy, requestRates } = config
+  return { audit, clock, log, tls: readTls(config), trustedProxy, requestRates, page: pageOf(config, clock, node.id) }
 }
 
 function readTls(config: ProcessConfig): { readonly cert: string; readonly key: string } | null {

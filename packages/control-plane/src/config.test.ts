@@ -19,6 +19,8 @@ const GOOD = {
   tlsCert: null,
   tlsKey: null,
   trustedProxy: false,
+  pageDir: '/srv/page',
+  makesSignInLink: false,
   requestRates: { perKey: RATE, perTenant: RATE },
   policyDefault: 'allow',
   opa: null,

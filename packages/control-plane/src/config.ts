@@ -40,6 +40,10 @@ const processConfig = z.strictObject({
   tlsCert: z.string().nullable(),
   tlsKey: z.string().nullable(),
   trustedProxy: z.boolean(),
+  /** Where the files of the page are. */
+  pageDir: absolute,
+  /** Make a link that signs in once with the admin key of this machine. */
+  makesSignInLink: z.boolean(),
   /** How often a key, and all keys of a tenant, may ask. */
   requestRates: z.strictObject({ perKey: rate, perTenant: rate }),
   /** What Guardian says where no rule matches. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { COMPILED } from '../../../test/support/compiled.ts'
 import { ScriptedDataPlane } from './testing/scripted-data-plane.ts'
@@ -65,6 +66,8 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     tlsCert: null,
     tlsKey: null,
     trustedProxy: false,
+    pageDir: fileURLToPath(new URL('../../../dist/dashboard', import.meta.url)),
+    makesSignInLink: false,
     requestRates: { perKey: RATE, perTenant: RATE },
     policyDefault: 'allow',
     opa: null,

@@ -1,5 +1,5 @@
 import type { Agent, AgentState, AgentSummary, RegisterAgentBody, UpdateAgentBody } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface AgentListOptions {
   readonly state?: AgentState | undefined

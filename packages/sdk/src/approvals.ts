@@ -1,7 +1,7 @@
 import { toError } from './errors.ts'
 import type { Approval, ApprovalDetail, ApprovalEvent, ApprovalScope, ApprovalState } from './nouns.ts'
-import { parseServerEvents } from './sse.ts'
-import type { Transport } from './transport.ts'
+import { parseServerEvents } from './transport/sse.ts'
+import { chunksIn, type Transport } from './transport/transport.ts'
 
 export interface ApprovalListOptions {
   /** The pending ones when absent. */
@@ -69,7 +69,7 @@ export class Approvals {
     const headers = { accept: 'text/event-stream' }
     const response = await this.#transport.send('approvalEvents', { query: { agent }, headers, signal })
     if (!response.body) return
-    for await (const { data } of parseServerEvents(response.body)) {
+    for await (const { data } of parseServerEvents(chunksIn(response.body))) {
       const event = parseEvent(data)
       if (event.event === 'error') throw toError(event.error)
       yield event

@@ -1,6 +1,6 @@
 import { AirlockError } from './errors.ts'
 import type { AuditChain, AuditQuery, AuditRecord, AuditStats, QuarantinedHead, SignedHead } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** The evidence of the caller's tenant. Needs a key that may read it. */
 export class Audit {

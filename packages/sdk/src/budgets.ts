@@ -1,5 +1,5 @@
 import type { Budget, SetBudgetBody } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** What agents and tenants may have at once and spend in a day. To set it needs the role admin; for a tenant, of the platform. */
 export class Budgets {

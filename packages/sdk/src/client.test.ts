@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { Airlock, AirlockError, outputBytes, type Sandbox } from './index.ts'
-import { Transport } from './transport.ts'
+import { openConnection } from './node/connection.ts'
+import { Transport } from './transport/transport.ts'
 
 let api: TestApi
 let airlock: Airlock
@@ -299,7 +300,7 @@ describe('retries', () => {
     const stream = refusing(1, 'ECONNREFUSED')
     const whole = refusing(1, 'ECONNREFUSED')
     const over = ({ fetch }: { fetch: typeof globalThis.fetch }): Transport =>
-      new Transport({ url: api.url, apiKey: KEYS.developer, fetch })
+      new Transport(openConnection({ url: api.url, apiKey: KEYS.developer }), { fetch })
     await expect(over(stream).send('writeFile', { ...call, bytes: once() })).rejects.toMatchObject({
       code: 'server_unreachable',
     })

@@ -16,7 +16,7 @@ import { Templates } from './templates.ts'
 import { Tenants } from './tenants.ts'
 import { Usage } from './usage.ts'
 import { Webhooks } from './webhooks.ts'
-import { Transport, type TransportOptions } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface ListOptions {
   readonly state?: SandboxState | 'all' | undefined
@@ -33,11 +33,8 @@ export interface SandboxPage {
   readonly nextCursor: string | null
 }
 
-/**
- * An Airlock server. Without options it is the one on this machine: AIRLOCK_URL and AIRLOCK_API_KEY, else
- * 127.0.0.1:7070 and the key that the server left beside its state.
- */
-export class Airlock {
+/** An Airlock server, from anywhere: nothing in here needs Node. */
+export class AirlockClient {
   readonly sandboxes: Sandboxes
   readonly sessions: Sessions
   readonly templates: Templates
@@ -57,8 +54,9 @@ export class Airlock {
   readonly audit: Audit
   readonly #transport: Transport
 
-  constructor(options: TransportOptions = {}) {
-    this.#transport = new Transport(options)
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport
     this.sandboxes = new Sandboxes(this.#transport)
     this.sessions = new Sessions(this.#transport)
     this.templates = new Templates(this.#transport)

@@ -1,7 +1,8 @@
+import { decodeBase64 } from './transport/base64.ts'
 import { AirlockError } from './errors.ts'
-import { eventsOf, followEvents, type Progress, type Subject } from './event-stream.ts'
+import { eventsOf, followEvents, type Progress, type Subject } from './transport/event-stream.ts'
 import type { Command, CommandEvent, CommandResult, SignalName } from './nouns.ts'
-import type { Bytes, Transport } from './transport.ts'
+import { type Bytes, chunksIn, type Transport } from './transport/transport.ts'
 
 export interface CommandOptions {
   readonly cwd?: string
@@ -65,7 +66,7 @@ export class RunningCommand implements AsyncIterable<CommandEvent> {
   async *fullOutput(signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const response = await this.#transport.send('fullCommandOutput', { params: this.#params, signal })
     try {
-      if (response.body) yield* response.body
+      if (response.body) yield* chunksIn(response.body)
     } catch (cause) {
       signal?.throwIfAborted()
       throw new AirlockError('server_unreachable', 'The connection broke before the whole output was here.', { cause })
@@ -125,7 +126,7 @@ export async function* streamCommand(
 /** The bytes of an output event of a command or a step, whichever way they came. */
 export function outputBytes(event: Extract<CommandEvent, { event: 'output' }>): Uint8Array {
   if (event.base64 === undefined) return new TextEncoder().encode(event.text ?? '')
-  return new Uint8Array(Buffer.from(event.base64, 'base64'))
+  return decodeBase64(event.base64)
 }
 
 export async function collectResult(events: AsyncIterable<CommandEvent>): Promise<CommandResult> {

@@ -1,8 +1,8 @@
 import { AirlockError, toError } from './errors.ts'
-import { chunksOf, Patience } from './event-stream.ts'
+import { chunksOf, Patience } from './transport/event-stream.ts'
 import type { AuditEvent, EventPage, StreamedEvent } from './nouns.ts'
-import { parseServerEvents } from './sse.ts'
-import type { Transport } from './transport.ts'
+import { parseServerEvents } from './transport/sse.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface EventOptions {
   readonly agent?: string | undefined

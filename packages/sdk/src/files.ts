@@ -1,6 +1,6 @@
 import { AirlockError } from './errors.ts'
 import type { FileEntry } from './nouns.ts'
-import type { Bytes, Transport } from './transport.ts'
+import { type Bytes, chunksIn, type Transport } from './transport/transport.ts'
 
 export interface FileListing {
   readonly entries: readonly FileEntry[]
@@ -36,7 +36,7 @@ export class SandboxFiles {
   async *readStream(path: string, options: Options = {}): AsyncGenerator<Uint8Array> {
     const response = await this.#open(path, options)
     try {
-      if (response.body) yield* response.body
+      if (response.body) yield* chunksIn(response.body)
     } catch (cause) {
       throwBroken(cause, options)
     }

@@ -1,5 +1,5 @@
 import type { AddGrantBody, Grant } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface AddGrantOptions extends Partial<Omit<AddGrantBody, 'path'>> {
   readonly signal?: AbortSignal | undefined

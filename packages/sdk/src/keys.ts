@@ -1,5 +1,5 @@
 import type { ApiKey, CreateKeyBody, NewApiKey } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface CreateKeyOptions extends Pick<CreateKeyBody, 'name' | 'role'> {
   /** Another tenant than one's own needs a key of the platform. */

@@ -1,5 +1,5 @@
 import type { KillReport, KillScope } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** What is killed. `target` is a sandbox or an agent; of a tenant, another than one's own, as is the `tenant` of an agent. */
 export interface KillTarget {

@@ -1,8 +1,8 @@
 import { AirlockError, toError } from './errors.ts'
-import { chunksOf, Patience } from './event-stream.ts'
+import { chunksOf, Patience } from './transport/event-stream.ts'
 import type { AgentMetrics, MetricEvent, MetricResolution, SandboxMetrics, TenantMetrics } from './nouns.ts'
-import { parseServerEvents } from './sse.ts'
-import type { Transport } from './transport.ts'
+import { parseServerEvents } from './transport/sse.ts'
+import type { Transport } from './transport/transport.ts'
 
 export interface MetricsOptions {
   /** How fine the history is: `5s` for a quarter of an hour (the default), `1m` for a day, `15m` for a week. */

@@ -11,7 +11,7 @@ import type {
   PolicyVersion,
   RuleInForce,
 } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 interface Scoped {
   /** Of your tenant without it; those of the whole server need a key of the platform. */

@@ -1,3 +1,5 @@
+import { decodeBase64 } from './transport/base64.ts'
+
 /** What a JSON document can hold. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
@@ -77,5 +79,5 @@ function parseBundle(data: Readonly<Record<string, unknown>>): MimeBundle {
 }
 
 function bytesOf(base64: string | undefined): Uint8Array | undefined {
-  return base64 === undefined ? undefined : new Uint8Array(Buffer.from(base64, 'base64'))
+  return base64 === undefined ? undefined : decodeBase64(base64)
 }

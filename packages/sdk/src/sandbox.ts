@@ -14,7 +14,7 @@ import type {
   SandboxMetrics,
   SomeLimits,
 } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
 

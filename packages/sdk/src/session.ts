@@ -2,7 +2,7 @@ import { SandboxFiles } from './files.ts'
 import type { CreateSessionBody, Runtime, Session as SessionData, SessionState, Step, StepEvent } from './nouns.ts'
 import type { CreateOptions } from './sandbox.ts'
 import { collectStep, SessionStep, streamStep, type StepCallbacks, type StepOptions, type StepResult } from './step.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 type Settings = Partial<Omit<CreateSessionBody, 'runtime' | 'sandbox' | 'create'>>
 

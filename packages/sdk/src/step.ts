@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { outputBytes } from './command.ts'
 import { AirlockError } from './errors.ts'
-import { eventsOf, followEvents, Patience, type Progress, type Subject } from './event-stream.ts'
+import { eventsOf, followEvents, Patience, type Progress, type Subject } from './transport/event-stream.ts'
 import type { Step, StepEvent } from './nouns.ts'
 import { RichOutput } from './rich-output.ts'
-import { isRefused, pause, type Transport } from './transport.ts'
+import { isRefused, pause, type Transport } from './transport/transport.ts'
 
 export interface StepOptions {
   /** Yours: the same id again answers the first result and runs nothing. One is made where none is given. */
@@ -95,7 +94,7 @@ export async function* streamStep(
   session: string,
   run: { readonly code: string; readonly options: StepOptions },
 ): AsyncGenerator<StepEvent> {
-  const { signal, stepId = randomUUID(), ...rest } = run.options
+  const { signal, stepId = crypto.randomUUID(), ...rest } = run.options
   const body = { code: run.code, stepId, ...rest }
   try {
     const progress: Progress = { from: 0, subject: undefined, ended: false }

@@ -1,25 +1,20 @@
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { AirlockError } from './errors.ts'
-import { eventsOf, Patience, type Progress, type Subject } from './event-stream.ts'
+import { eventsOf, Patience, type Progress, type Subject } from './transport/event-stream.ts'
 import type { Template, TemplateEvent, TemplateSpec } from './nouns.ts'
-import { tarDirectory } from './archive/tar.ts'
-import type { Transport } from './transport.ts'
+import { chunksIn, type Transport } from './transport/transport.ts'
 
-/**
- * A root file system, an OCI layout or the output of `docker save`: a directory or a tar on this machine, or the bytes of a
- * tar as they come.
- */
-export type ImageSource =
-  | { readonly path: string }
-  | Uint8Array
-  | AsyncIterable<Uint8Array>
-  | ReadableStream<Uint8Array>
+/** The bytes of a tar: a root file system, an OCI layout or the output of `docker save`. */
+export type ImageBytes = Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>
 
 export interface ImportOptions {
   readonly signal?: AbortSignal | undefined
-  /** Called with what was sent so far, and with the whole where it is known. */
+  /** Called with the bytes sent so far, and with the total where it is known. */
   readonly onProgress?: (sent: { readonly bytes: number; readonly total: number | null }) => void
+}
+
+/** An image that is ready to be sent. */
+export interface OpenImage {
+  readonly bytes: ImageBytes
+  readonly total: number | null
 }
 
 interface Options {
@@ -70,10 +65,16 @@ export class Templates {
   }
 
   /** Imports an image, which replaces the one that the template had. */
-  async import(name: string, source: ImageSource, options: ImportOptions = {}): Promise<Template> {
+  async import(name: string, source: ImageBytes, options: ImportOptions = {}): Promise<Template> {
+    return this.send(name, { bytes: source, total: source instanceof Uint8Array ? source.length : null }, options)
+  }
+
+  /** @internal */
+  protected async send(name: string, { bytes, total }: OpenImage, options: ImportOptions): Promise<Template> {
     const { signal, onProgress = () => undefined } = options
-    const { bytes, total } = await openImage(source)
-    const counted = count(bytes, (sent, isWhole) => onProgress({ bytes: sent, total: isWhole ? sent : total }))
+    const chunks =
+      bytes instanceof Uint8Array ? whole(bytes) : bytes instanceof ReadableStream ? chunksIn(bytes) : bytes
+    const counted = count(chunks, (sent, isWhole) => onProgress({ bytes: sent, total: isWhole ? sent : total }))
     return this.#transport.json('importTemplate', { params: { name }, bytes: counted, signal })
   }
 
@@ -87,21 +88,6 @@ export class Templates {
 const BUILD: Pick<Subject<TemplateEvent>, 'subjectOf' | 'isFinal'> = {
   subjectOf: () => undefined,
   isFinal: ({ code }) => code === 'template_failed',
-}
-
-async function openImage(
-  source: ImageSource,
-): Promise<{ readonly bytes: AsyncIterable<Uint8Array>; readonly total: number | null }> {
-  if (source instanceof Uint8Array) return { bytes: whole(source), total: source.length }
-  if (!('path' in source)) return { bytes: source, total: null }
-  const found = await stat(source.path).catch((cause: unknown) => {
-    throw new AirlockError('invalid_request', `${source.path} cannot be read.`, {
-      cause,
-      hint: 'Give a directory or a tar that is there.',
-    })
-  })
-  if (found.isDirectory()) return { bytes: tarDirectory(source.path), total: null }
-  return { bytes: createReadStream(source.path), total: found.size }
 }
 
 async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

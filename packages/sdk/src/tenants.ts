@@ -1,5 +1,5 @@
 import type { Tenant } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** Tenants. To make one needs a key of the platform, such as the admin key of the first start. */
 export class Tenants {

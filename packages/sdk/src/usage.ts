@@ -1,5 +1,5 @@
 import type { UsageQuery, UsageReport } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 type Options = UsageQuery & { readonly signal?: AbortSignal | undefined }
 

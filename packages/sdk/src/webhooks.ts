@@ -1,5 +1,5 @@
 import type { NewWebhook, Webhook, WebhookEvent } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import type { Transport } from './transport/transport.ts'
 
 /** Who is told of events by HTTP. Needs the key of an admin. */
 export class Webhooks {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
-import { Airlock } from './client.ts'
+import { Airlock } from './index.ts'
 
 let api: TestApi
 let admin: Airlock

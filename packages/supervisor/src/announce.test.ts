@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
 import { commandOf, noticeText, readyJson, readyText } from './announce.ts'
 import { loadSettings } from './config.ts'
+import type { Facts } from './run.ts'
 
 const inPath = { word: 'airlock', pathLine: undefined, other: undefined }
 
 const facts = (url: string) =>
-  new Map([
+  new Map<string, Facts>([
     ['recorder', {}],
     ['data-plane', { node: 'host', backend: 'oci', runtime: 'crun' }],
     ['control-plane', { url, developerKey: '/s/developer.key', adminKey: '/s/admin.key' }],
@@ -25,6 +26,15 @@ Try this in another terminal:
   airlock run -- python3 -c 'print(6*7)'
 
 Ctrl-C ends everything, sandboxes included.`)
+})
+
+it('shows the link that signs in once, where the control plane made one', () => {
+  const made = facts('http://127.0.0.1:7070')
+  made.set('control-plane', { ...made.get('control-plane'), signInLink: 'http://127.0.0.1:7070/#/sign-in/x\u001b[2J' })
+  const text = readyText(made, loadSettings({}, '/nowhere'), inPath)
+  expect(text).toContain('(the link signs in once, within 15 minutes):\n\n  http://127.0.0.1:7070/#/sign-in/x')
+  expect(text).not.toContain('\u001b')
+  expect(readyJson(made, 1)).not.toContain('sign-in')
 })
 
 it('prints commands that work as pasted when home and address are not the usual ones', () => {

@@ -29,6 +29,7 @@ export function readyText(facts: ReadyFacts, settings: Settings, typed: TypedCom
     `  isolation  ${say(isolation, 'backend')}, ${say(isolation, 'runtime')}`,
     `  log        ${join(settings.stateDir, 'logs', 'airlock.log')}`,
     '',
+    ...signInText(facts),
     'Try this in another terminal:',
     '',
     `  ${command} run -- python3 -c 'print(6*7)'`,
@@ -36,6 +37,18 @@ export function readyText(facts: ReadyFacts, settings: Settings, typed: TypedCom
     ...pathText(typed),
     'Ctrl-C ends everything, sandboxes included.',
   ].join('\n')
+}
+
+/** Only a terminal gets the link: it is as good as the admin key until somebody opens it. */
+function signInText(facts: ReadyFacts): readonly string[] {
+  const link = facts.get('control-plane')?.['signInLink']
+  if (typeof link !== 'string') return []
+  return [
+    'Look at it in a browser of this machine (the link signs in once, within 15 minutes):',
+    '',
+    `  ${printable(link)}`,
+    '',
+  ]
 }
 
 /** What to type before the words of a verb: it works as it stands, wherever the state is. */

@@ -146,7 +146,15 @@ describe('a server does not start', requires('root'), () => {
     )
     const printed: string[] = []
     const print = (line: string) => void printed.push(line)
-    const io = { env: { AIRLOCK_HOME: dir }, cwd: '/', platform: 'linux', uid: 0, out: print, err: print }
+    const io = {
+      env: { AIRLOCK_HOME: dir },
+      cwd: '/',
+      platform: 'linux',
+      uid: 0,
+      isTerminal: false,
+      out: print,
+      err: print,
+    }
     expect(await serve([], io)).toBe(1)
     expect(printed).toEqual([expect.stringContaining(`llm.upstream.main.key_file: ${file} ${sentence}`)])
     expect(printed.join('')).not.toContain(KEY)

@@ -33,7 +33,7 @@ export interface ProcessSpec {
 export type Stages = readonly (readonly ProcessSpec[])[]
 
 /** `airlock serve` as a table: evidence first, for nothing is granted without it. */
-export function processTable(settings: Settings): Stages {
+export function processTable(settings: Settings, of: { readonly isTerminal: boolean } = { isTerminal: false }): Stages {
   const { config } = settings
   const common = { logLevel: config.log_level, failpoint: config.failpoint ?? null }
   return [
@@ -57,7 +57,7 @@ export function processTable(settings: Settings): Stages {
       {
         name: 'control-plane',
         main: mainOf('control-plane'),
-        settings: { ...controlPlane(settings, config), ...common },
+        settings: { ...controlPlane(settings, config), ...common, makesSignInLink: of.isTerminal },
         environment: RETURNS_MEMORY,
         stopMs: 60_000,
       },
@@ -178,6 +178,7 @@ function dataPlane({ stateDir, runtimeDir }: Settings, config: Config) {
 
 function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, config: Config) {
   return {
+    pageDir: fileURLToPath(new URL('../../../dist/dashboard', import.meta.url)),
     stateDir: join(stateDir, 'control-plane'),
     publicDir: join(stateDir, 'public'),
     keysDir: stateDir,

@@ -4,7 +4,8 @@ import { serve, type ServeIo } from './serve.ts'
 function io(overrides: Partial<ServeIo>): ServeIo & { readonly printed: string[] } {
   const printed: string[] = []
   const print = (line: string) => void printed.push(line)
-  return { env: {}, cwd: '/', platform: 'linux', uid: 0, out: print, err: print, printed, ...overrides }
+  const quiet = { isTerminal: false, out: print, err: print, printed }
+  return { env: {}, cwd: '/', platform: 'linux', uid: 0, ...quiet, ...overrides }
 }
 
 it.each([

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { toAirlockError } from '@airlock/contract'
@@ -17,12 +18,16 @@ import { supervise, type SuperviseOptions } from './supervise.ts'
 import { endSurvivors, ProcessList } from './survivors.ts'
 import { notifyReady } from './systemd/notify.ts'
 
+const STDOUT = 1
+
 /** Where `serve` reads and prints. */
 export interface ServeIo {
   readonly env: Environment
   readonly cwd: string
   readonly platform: string
   readonly uid: number
+  /** What is printed is read by a person, and kept nowhere. */
+  readonly isTerminal: boolean
   readonly out: (line: string) => void
   readonly err: (line: string) => void
 }
@@ -67,7 +72,7 @@ async function serveSettings(settings: Settings, output: Output): Promise<number
     keys.start()
     const clock = keepClock(settings, warn)
     try {
-      return await supervise(processTable(settings), supervision)
+      return await supervise(processTable(settings, { isTerminal: output.io.isTerminal && !output.json }), supervision)
     } finally {
       keys.stop()
       clock.stop()
@@ -182,6 +187,7 @@ function processIo(): ServeIo {
     cwd: process.cwd(),
     platform: process.platform,
     uid: process.getuid?.() ?? -1,
+    isTerminal: isatty(STDOUT),
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
   }

@@ -1,5 +1,5 @@
 import { serveOnStdio } from '@airlock/mcp/stdio'
-import { Transport } from '@airlock/sdk/internal'
+import { openConnection, Transport } from '@airlock/sdk/internal'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { SdkRoutes } from '../sdk-routes.ts'
@@ -16,7 +16,7 @@ export function defineMcp(command: Command, context: Context): void {
     const stop = new AbortController()
     for (const name of SIGNALS) process.once(name, () => stop.abort())
     await serveOnStdio({
-      routes: new SdkRoutes(new Transport({})),
+      routes: new SdkRoutes(new Transport(openConnection({}))),
       version: context.version,
       signal: stop.signal,
       onFault: (error) => context.terminal.note(`mcp: ${error instanceof Error ? error.message : String(error)}`),

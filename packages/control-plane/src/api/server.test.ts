@@ -4,10 +4,12 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { systemClock } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PageSessions } from '../identity/page-sessions.ts'
 import { AMPLE_RATES, KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 import { testApp } from './testing/test-app.ts'
 import { TEST_EVENTS } from './testing/test-events.ts'
 import { TEST_METRICS } from './testing/test-metrics.ts'
+import { TEST_PAGE } from './testing/test-page.ts'
 
 const SANDBOX = `sbx_${'0'.repeat(26)}`
 const COMMAND = `cmd_${'0'.repeat(26)}`
@@ -406,15 +408,17 @@ describe('errors', () => {
 
   it('refuses to listen beyond loopback without TLS', async () => {
     const { createApi } = await import('./server.ts')
+    const refuse = async () => Promise.reject(new AirlockError('unauthenticated'))
     const edge = await createApi({
       app: { ...testApp(api.core), ...api.who, events: TEST_EVENTS, metrics: TEST_METRICS },
-      authenticator: { authenticate: async () => Promise.reject(new AirlockError('unauthenticated')) },
+      authenticator: { authenticate: refuse, principalOfKey: refuse },
       audit: { require: async () => {}, note: () => {}, flush: async () => {} },
       clock: systemClock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       tls: null,
       trustedProxy: false,
       requestRates: AMPLE_RATES,
+      page: { files: TEST_PAGE, sessions: new PageSessions(systemClock), cookie: 'airlock-test' },
     })
     await expect(edge.listen('0.0.0.0', 0)).rejects.toMatchObject({ code: 'config_invalid' })
   })

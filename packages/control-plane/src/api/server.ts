@@ -17,6 +17,7 @@ import type { Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
 import { registerMcp } from './mcp.ts'
+import { PageDoor, type PageOptions } from './page/page-door.ts'
 import { Metrics } from './metrics.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
@@ -46,7 +47,7 @@ declare module 'fastify' {
     caller: Caller | null
     /** Null until admitted, and on public routes. */
     admitted: AdmittedRequest | null
-    routeName: RouteName | 'mcp' | null
+    routeName: RouteName | 'mcp' | 'page' | null
   }
 }
 
@@ -65,6 +66,7 @@ export interface ApiOptions {
   readonly tls: Tls | null
   readonly trustedProxy: boolean
   readonly requestRates: RequestRateBounds
+  readonly page: PageOptions
 }
 
 export interface Api {
@@ -74,7 +76,7 @@ export interface Api {
   close(): Promise<void>
 }
 
-/** The HTTP edge, driven by the route table: beside `/mcp`, whose tools use that table, no route is not in it. */
+/** The HTTP edge, driven by the route table. Beside it there are `/mcp`, whose tools use that table, and the page with its sign-in. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const edge = new Edge(options)
   await edge.prepare()
@@ -96,6 +98,7 @@ class Edge implements Api {
   readonly #metrics = new Metrics()
   readonly #closing = new AbortController()
   readonly #admission: Admission
+  readonly #page: PageDoor
   #checksHost = true
   #mcp: McpHttp | undefined
 
@@ -103,6 +106,7 @@ class Edge implements Api {
     this.#options = options
     this.#handlers = handlersFor(options, this.#metrics)
     this.#admission = new Admission({ rates: options.requestRates, trustedProxy: options.trustedProxy })
+    this.#page = new PageDoor({ ...options, ...options.page, isSecure: options.tls !== null || options.trustedProxy })
     this.#app = fastify({
       serverFactory: (handler) => this.#admission.watch(createListener(this.#admission.inTurn(handler), options.tls)),
       clientErrorHandler: refuseMalformed,
@@ -139,6 +143,7 @@ class Edge implements Api {
     app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply))
     for (const name of Object.keys(ROUTES).filter(isRouteName)) this.#register(name)
     this.#mcp = this.#registerMcp()
+    this.#page.register(app)
     await app.ready()
   }
 
@@ -236,8 +241,7 @@ class Edge implements Api {
 
   /** Authenticates the caller, and waits for the turn of the request. */
   async #enter(request: FastifyRequest, reply: FastifyReply, lane: Lane): Promise<Caller> {
-    const purpose = lane === 'reduces' ? 'reduce' : 'any'
-    const holder = await this.#options.authenticator.authenticate(request.headers.authorization, request.id, purpose)
+    const holder = await this.#principalOf(request, lane)
     const connected = this.#admission.connect(request.raw, holder, lane)
     if (connected === 'within') reply.removeHeader('connection')
     const exchange = { request: request.raw, response: reply.raw }
@@ -246,6 +250,15 @@ class Edge implements Api {
     const approvalWait = parseWait(request.headers, this.#options.clock.now())
     request.caller = { principal: holder, requestId: request.id, approvalWait }
     return request.caller
+  }
+
+  /** A cookie of the page counts where no key is shown, and never at `/mcp`: its tools are for programs. */
+  async #principalOf(request: FastifyRequest, lane: Lane): Promise<Principal> {
+    const { authorization } = request.headers
+    const purpose = lane === 'reduces' ? 'reduce' : 'any'
+    const mayBeCookie = authorization === undefined && request.routeName !== 'mcp'
+    const signedIn = mayBeCookie ? await this.#page.principalOf(request, purpose) : undefined
+    return signedIn ?? this.#options.authenticator.authenticate(authorization, request.id, purpose)
   }
 
   /** The role has to be enough, and we must be able to: no handler asks for that again. */

@@ -48,6 +48,11 @@ export function refuseApiKey(given: ParsedApiKey, row: StoredApiKey | undefined,
   const matches = timingSafeEqual(expected, Buffer.from(hashSecret(given.secret), 'hex'))
   if (!row) return 'unknown'
   if (!matches) return 'mismatch'
+  return refuseEnded(row, now)
+}
+
+/** Why a key is over that was good, or undefined when it is not. */
+export function refuseEnded(row: StoredApiKey, now: number): 'revoked' | 'expired' | undefined {
   if (row.revokedAt !== null) return 'revoked'
   return row.expiresAt !== null && row.expiresAt <= now ? 'expired' : undefined
 }

@@ -6,7 +6,7 @@ import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { Store } from '../store/engine/store.ts'
 import { findTenant } from '../store/tenants.ts'
 import { within } from '../store/engine/within.ts'
-import { parseApiKey, refuseApiKey } from './api-keys.ts'
+import { parseApiKey, refuseApiKey, refuseEnded } from './api-keys.ts'
 import type { GuardKeys } from './guard-keys.ts'
 import type { Tokens } from './jwt.ts'
 
@@ -18,10 +18,12 @@ export interface Authenticator {
    * who wants to take power away is known by what was read of it before.
    */
   authenticate(authorization: string | undefined, requestId: string, purpose?: Purpose): Promise<Principal>
+  /** Who a key stands for that was shown before, if it is still good. Throws as `authenticate` does. */
+  principalOfKey(keyId: string, requestId: string, purpose: Purpose): Promise<Principal>
 }
 
 /** `reduce` is for what only takes power away. */
-type Purpose = 'any' | 'reduce'
+export type Purpose = 'any' | 'reduce'
 
 interface Request {
   readonly id: string
@@ -66,17 +68,30 @@ export class BearerAuthenticator implements Authenticator {
     return principal
   }
 
-  async #fromKey(text: string, request: Request): Promise<Principal> {
+  async principalOfKey(keyId: string, id: string, purpose: Purpose): Promise<Principal> {
+    const request = { id, purpose }
+    const row = await this.#find(keyId, request)
+    const refusal = row ? refuseEnded(row, this.#options.clock.now()) : 'unknown'
+    if (refusal !== undefined || !row) return this.#refuse(refusal ?? 'unknown', request, { key: keyId })
+    const principal = this.#admit(row)
+    this.#options.onSeen(principal)
+    return principal
+  }
+
+  #admit(row: StoredApiKey): Principal {
     const { clock, keyUses } = this.#options
+    keyUses.see(row.id, clock.now())
+    const { tenant, role, agents, platform } = row
+    return { actor: `key:${row.id}`, tenant, role, agents, platform }
+  }
+
+  async #fromKey(text: string, request: Request): Promise<Principal> {
     const key = parseApiKey(text)
     if (!key) return this.#refuse('malformed', request)
     const row = await this.#find(key.id, request)
-    const now = clock.now()
-    const refusal = refuseApiKey(key, row, now)
+    const refusal = refuseApiKey(key, row, this.#options.clock.now())
     if (refusal !== undefined || !row) return this.#refuse(refusal ?? 'unknown', request, { key: key.id })
-    keyUses.see(row.id, now)
-    const { tenant, role, agents, platform } = row
-    return { actor: `key:${row.id}`, tenant, role, agents, platform }
+    return this.#admit(row)
   }
 
   async #find(id: string, { purpose }: Request): Promise<StoredApiKey | undefined> {

@@ -1,5 +1,5 @@
 import type { LlmStatus, Model } from '../nouns.ts'
-import type { Transport } from '../transport.ts'
+import type { Transport } from '../transport/transport.ts'
 
 /** Models that sandboxes may name, and the upstreams that serve them. */
 export class Models {

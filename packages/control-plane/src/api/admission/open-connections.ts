@@ -231,7 +231,7 @@ function readOpenFiles(): number {
 }
 
 /** The address of IPv4, or the /64 of IPv6: one customer of a provider. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

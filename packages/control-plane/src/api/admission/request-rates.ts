@@ -40,7 +40,8 @@ export class RequestRates {
   }
 }
 
-class Buckets {
+/** By name, a bounded number. */
+export class Buckets {
   readonly #rate: Rate
   readonly #buckets = new Map<string, TokenBucket>()
 

@@ -8,6 +8,8 @@ import { TEST_METRICS } from './test-metrics.ts'
 import { makeTestWho, type TestWho } from './test-who.ts'
 import type { RequestRateBounds } from '../admission/request-rates.ts'
 import { createApi } from '../server.ts'
+import { PageSessions } from '../../identity/page-sessions.ts'
+import { TEST_PAGE } from './test-page.ts'
 
 /** For tests only: the real server on a port of loopback, a free one unless it is named, with one key for each role. */
 export interface TestApi {
@@ -38,13 +40,14 @@ export async function startTestApi(
   const log = createLog({ process: 'test', level: 'info', write: (line) => void logged.push(line) })
   const api = await createApi({
     app: { ...testApp(core), ...who, events: TEST_EVENTS, metrics: TEST_METRICS },
-    authenticator: { authenticate },
+    authenticator: { authenticate, principalOfKey: async (id) => authenticate(`Bearer al_${id}_1`) },
     audit,
     clock: systemClock,
     log,
     tls: null,
     trustedProxy: false,
     requestRates,
+    page: { files: TEST_PAGE, sessions: new PageSessions(systemClock), cookie: 'airlock-test' },
   })
   const url = await api.listen('127.0.0.1', port)
   const close = async (): Promise<void> => {

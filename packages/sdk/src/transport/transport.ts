@@ -1,7 +1,6 @@
 import type { RouteName, RouteOutput } from '@airlock/contract'
-import { isOnThisMachine, resolveConfig, type ClientConfig, type ConfigOptions } from './config.ts'
-import { AirlockError, parseErrorAnswer } from './errors.ts'
-import { ROUTE_TABLE } from './route-table.ts'
+import { AirlockError, parseErrorAnswer } from '../errors.ts'
+import { ROUTE_TABLE } from '../route-table.ts'
 
 export type Bytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>
 
@@ -14,7 +13,18 @@ export interface Call {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface TransportOptions extends ConfigOptions {
+/** Where the server is, and who asks. */
+export interface Connection {
+  readonly url: string
+  /** Headers that show who asks. Throws when there is nothing to show. */
+  credentials(): Readonly<Record<string, string>>
+  /** Says an error of the server in words that fit where the credentials are from. */
+  explain(error: AirlockError): AirlockError
+  /** Says why no answer came, and what to do. */
+  describeBroken(cause: unknown): { readonly message: string; readonly hint: string }
+}
+
+export interface TransportOptions {
   readonly fetch?: typeof globalThis.fetch | undefined
   /** How long a call waits, in seconds, when a person must approve it first: at most 240, and not at all when absent. */
   readonly waitApprovalS?: number | undefined
@@ -30,18 +40,19 @@ const MAX_RETRY_AFTER_S = 5
  * @internal
  */
 export class Transport {
-  readonly #config: ClientConfig
+  readonly #connection: Connection
   readonly #fetch: typeof globalThis.fetch
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor(options: TransportOptions) {
-    this.#config = resolveConfig(options)
-    this.#fetch = options.fetch ?? globalThis.fetch
+  constructor(connection: Connection, options: TransportOptions = {}) {
+    this.#connection = connection
+    // A browser refuses to fetch for another object than its window.
+    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis)
     this.#headers = waitHeader(options.waitApprovalS)
   }
 
   get url(): string {
-    return this.#config.url
+    return this.#connection.url
   }
 
   async json<N extends RouteName>(name: N, call: Call = {}): Promise<RouteOutput<N>> {
@@ -66,7 +77,7 @@ export class Transport {
     try {
       const response = await this.#fetch(request.url, request.init)
       if (response.ok) return response
-      return { error: this.#explain(await parseErrorAnswer(response)), nothingSent: false }
+      return { error: this.#connection.explain(await parseErrorAnswer(response)), nothingSent: false }
     } catch (cause) {
       if (call.signal?.aborted) throw call.signal.reason
       return this.#unreachable(cause)
@@ -74,43 +85,23 @@ export class Transport {
   }
 
   #request(name: RouteName, call: Call): { readonly url: URL; readonly init: RequestInit } {
-    const { apiKey, noKey } = this.#config
-    if (apiKey === undefined) throw new AirlockError('unauthenticated', 'There is no API key.', { hint: noKey })
+    const credentials = this.#connection.credentials()
     const { method, path } = ROUTE_TABLE[name]
-    const url = new URL(fillPath(path, call.params ?? {}), this.#config.url)
+    const url = new URL(fillPath(path, call.params ?? {}), this.#connection.url)
     for (const [key, value] of Object.entries(call.query ?? {}))
       if (value !== undefined) url.searchParams.set(key, String(value))
-    const headers = new Headers({ authorization: `Bearer ${apiKey}`, ...this.#headers, ...call.headers })
+    const headers = new Headers({ ...credentials, ...this.#headers, ...call.headers })
     if (call.body !== undefined) headers.set('content-type', 'application/json')
     const body = call.bytes === undefined ? jsonBody(call.body) : streamBody(call.bytes)
     const signal = call.signal === undefined ? {} : { signal: call.signal }
     return { url, init: { method, headers, redirect: 'error', ...body, ...signal } }
   }
 
-  /** A server does not know where a key is from, and we do. */
-  #explain(error: AirlockError): AirlockError {
-    if (error.code !== 'unauthenticated') return error
-    const { url, keyFrom } = this.#config
-    const { requestId } = error
-    return new AirlockError('unauthenticated', `${keyFrom} is no key of ${new URL(url).origin}.`, {
-      hint: KEY_HINTS[keyFrom.startsWith('The key') ? 'file' : keyFrom === 'AIRLOCK_API_KEY' ? 'variable' : 'option'],
-      ...(requestId === undefined ? {} : { requestId }),
-    })
-  }
-
   #unreachable(cause: unknown): Failure {
-    const url = new URL(this.#config.url)
+    const { message, hint } = this.#connection.describeBroken(cause)
     const nothingSent = isRefused(cause)
-    const { message, hint } = describeBroken(url, cause)
     return { error: new AirlockError('server_unreachable', message, { cause, hint }), nothingSent }
   }
-}
-
-const ASK_ADMIN = 'ask an admin for one: airlock keys create NAME --role developer'
-const KEY_HINTS = {
-  variable: `On the machine of the server, unset it; elsewhere, ${ASK_ADMIN}`,
-  option: `Give another, or ${ASK_ADMIN}`,
-  file: 'Another server listens there: set AIRLOCK_URL, or AIRLOCK_HOME to the directory of its state.',
 }
 
 /** The server waits for 300 seconds, but whoever fetches gives up then. */
@@ -122,31 +113,6 @@ function waitHeader(seconds: number | undefined): Readonly<Record<string, string
 }
 
 const REFUSED = /^ECONNREFUSED$/
-/** An answer that is not TLS, or not HTTP. */
-const NOT_TLS = /^(?:ERR_SSL_|EPROTO$)/
-const NOT_HTTP = /^HPE_/
-const UNTRUSTED = /^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT|SELF_SIGNED_|UNABLE_TO_)/
-
-function describeBroken(url: URL, cause: unknown): { readonly message: string; readonly hint: string } {
-  if (isCausedBy(cause, UNTRUSTED))
-    return {
-      message: `The certificate of ${url.origin} is not trusted.`,
-      hint: 'Set NODE_EXTRA_CA_CERTS to a PEM file with the authority that issued it.',
-    }
-  if (isCausedBy(cause, NOT_TLS))
-    return {
-      message: `The server at ${url.host} does not speak https.`,
-      hint: `Set AIRLOCK_URL=http://${url.host}`,
-    }
-  if (isCausedBy(cause, NOT_HTTP))
-    return { message: `What listens at ${url.host} does not speak http.`, hint: `Is it https? ${CHECK_URL}` }
-  const hint = isOnThisMachine(url) ? 'Start one with "npm start".' : 'Check AIRLOCK_URL, and that the server runs.'
-  if (isRefused(cause)) return { message: `No Airlock server answers at ${url.origin}.`, hint }
-  return { message: `The connection to ${url.origin} broke.`, hint: `See that the server runs. ${CHECK_URL}` }
-}
-
-const CHECK_URL = 'Check AIRLOCK_URL: its port, and whether it is http or https.'
-
 interface Failure {
   readonly error: AirlockError
   /** The connection was refused: the server cannot have seen the request. */
@@ -175,7 +141,9 @@ function jsonBody(body: unknown): RequestInit {
 function streamBody(bytes: Bytes): RequestInit {
   if (typeof bytes === 'string') return { body: bytes }
   if (bytes instanceof Uint8Array) return { body: new Uint8Array(bytes) }
-  return { body: bytes instanceof ReadableStream ? bytes : toStream(bytes), duplex: 'half' }
+  // Not every description of a request knows `duplex`, and streams need it.
+  const streamed = { body: bytes instanceof ReadableStream ? bytes : toStream(bytes), duplex: 'half' } as const
+  return streamed
 }
 
 function toStream(bytes: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
@@ -213,11 +181,31 @@ export function isRefused(cause: unknown): boolean {
   return isCausedBy(cause, REFUSED)
 }
 
-function isCausedBy(cause: unknown, codes: RegExp): boolean {
+export function isCausedBy(cause: unknown, codes: RegExp): boolean {
   if (typeof cause !== 'object' || cause === null) return false
   if ('code' in cause && typeof cause.code === 'string' && codes.test(cause.code)) return true
   if ('errors' in cause && Array.isArray(cause.errors)) return cause.errors.every((error) => isCausedBy(error, codes))
   return 'cause' in cause && isCausedBy(cause.cause, codes)
+}
+
+/** A body as it comes. Not every browser can iterate a stream. */
+export async function* chunksIn(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader()
+  let isOver = false
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      isOver = done
+      if (done) return
+      yield value
+    }
+  } catch (error) {
+    isOver = true
+    throw error
+  } finally {
+    // Whoever leaves early closes the connection.
+    if (!isOver) await reader.cancel()
+  }
 }
 
 /** Waits; throws the signal's reason when it aborts. */

@@ -1,4 +1,4 @@
-import { AirlockError } from './errors.ts'
+import { AirlockError } from '../errors.ts'
 
 export interface ServerEvent {
   readonly id: string | undefined

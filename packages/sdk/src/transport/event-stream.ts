@@ -1,6 +1,6 @@
-import { AirlockError, toError } from './errors.ts'
+import { AirlockError, toError } from '../errors.ts'
 import { parseServerEvents } from './sse.ts'
-import { pause, type Transport } from './transport.ts'
+import { chunksIn, pause, type Transport } from './transport.ts'
 
 /** How long a stream that broke is tried again in vain: longer than a restart of the server on a busy machine. */
 const RESUME_LIMIT_MS = 60_000
@@ -114,7 +114,7 @@ async function openOutput<E extends StreamEvent>(
 /** The body of an answer; ends where the connection breaks, for whoever reads knows by what is missing. */
 export async function* chunksOf(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
   try {
-    if (response.body) yield* response.body
+    if (response.body) yield* chunksIn(response.body)
   } catch {
     // The connection broke.
     signal?.throwIfAborted()

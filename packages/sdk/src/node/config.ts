@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { AirlockError } from './errors.ts'
+import { AirlockError } from '../errors.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:7070'
 const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
