@@ -347,6 +347,8 @@ async function makeThings(): Promise<Things> {
   const { key } = await admin.keys.create({ name: 'walked-key', role: 'developer' })
   const { webhook } = await admin.webhooks.create({ url: 'http://127.0.0.1:9/walked', events: ['kill'] })
   await admin.policies.put({ name: 'walked-policy', rules: [] })
+  const job = await client(agentsOwn).jobs.submit(['echo', 'walked-log'])
+  await job.wait()
   return {
     agent: agent.id,
     grant: grant.id,
@@ -355,6 +357,7 @@ async function makeThings(): Promise<Things> {
     command: command.id,
     session: session.id,
     step,
+    job: job.id,
     template: 'walked-template',
     key: key.id,
     policy: 'walked-policy',
@@ -390,6 +393,7 @@ function absentThings(): Things {
     command: `cmd_${none}`,
     session: `ses_${none}`,
     step: `stp_${none}`,
+    job: `job_${none}`,
     template: 'absent-template',
     key: '0'.repeat(12),
     policy: 'absent-policy',

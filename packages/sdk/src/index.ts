@@ -9,6 +9,7 @@ export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
 export type { FileListing, SandboxFiles } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
+export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './job.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
@@ -55,6 +56,11 @@ export type {
   Grant,
   GuardianStatus,
   Identity,
+  Job as JobData,
+  JobEvent,
+  JobLanguage,
+  JobLog,
+  JobState,
   KilledSandbox,
   KillReport,
   KillScope,

@@ -119,7 +119,7 @@ function success(route: Route): Json {
     lines: { 'application/x-ndjson': { schema: {} } },
     text: { 'text/plain': { schema: { type: 'string' } } },
   }[route.answers]
-  return { 200: { description: route.summary, content } }
+  return { [route.status ?? 200]: { description: route.summary, content } }
 }
 
 function failures(route: Route): Json {

@@ -83,6 +83,8 @@ for (const dialect of ALL_DIALECTS)
 
       /** Steps are undone from the last. */
       async function undoModelCalls(of: StorePlace): Promise<void> {
+        for (const table of ['job_logs', 'job_queues', 'jobs']) await stores.run(of, `drop table ${table}`)
+        await stores.run(of, "delete from kysely_migration where name = '0019-jobs'")
         const columns = 'model upstream input_tokens output_tokens cache_read_tokens cache_write_tokens estimated'
         for (const column of columns.split(' ')) await stores.run(of, `alter table usage_facts drop column ${column}`)
         await stores.run(of, 'drop table model_calls')
