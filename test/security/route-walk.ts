@@ -265,4 +265,8 @@ export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
   write_file: { ask: (of) => ({ sandbox: of.sandbox, path: of.file, content: 'x' }) },
   list_files: { ask: (of) => ({ sandbox: of.sandbox }) },
   terminate: { ask: (of) => ({ sandbox: of.sandbox }) },
+  run_job: { ask: (of) => ({ agent: of.agent, argv: ['true'] }) },
+  get_job: { ask: (of) => ({ id: of.job }) },
+  read_job_log: { ask: (of) => ({ id: of.job }) },
+  cancel_job: { ask: (of) => ({ id: of.job }) },
 }

@@ -310,6 +310,7 @@ export {
   type TokenScope,
 } from './host/sandbox-token.ts'
 export {
+  jobId,
   agentId,
   commandId,
   envVars,

@@ -128,8 +128,8 @@ export class JobTry {
     await doRecorded(this.#context, await guardian.pass(caller, deed), async () => {
       const sandbox = await this.#makeSandbox(caller, body)
       await this.#writeFiles(caller, sandbox, body)
-      const command = await this.#startCommand(caller, sandbox, body)
-      return { value: undefined, payload: { sandbox, command } }
+      // Their own records name sandbox and command, under the id of the job.
+      return { value: await this.#startCommand(caller, sandbox, body) }
     })
   }
 
@@ -161,7 +161,7 @@ export class JobTry {
   }
 
   /** Once its id is in the row, the command may have begun as far as anybody knows who comes after a crash. */
-  async #startCommand(caller: Caller, sandbox: string, body: SubmitJobBody): Promise<string> {
+  async #startCommand(caller: Caller, sandbox: string, body: SubmitJobBody): Promise<void> {
     const { clock, failpoint } = this.#context
     const command = newId('cmd', clock.now())
     await this.#change({ command })
@@ -173,7 +173,6 @@ export class JobTry {
       if (!isAirlockError(error) || error.code !== 'data_plane_unavailable' || !(await this.#commandRow())) throw error
     }
     await failpoint('job.command-begun')
-    return command
   }
 
   /** Its output into the log, to its end, over restarts of the data plane. */

@@ -1,7 +1,7 @@
-import { AirlockError } from './errors.ts'
-import { followEvents } from './event-stream.ts'
-import type { Job as JobData, JobEvent, JobLanguage, JobLog, JobState, SomeLimits } from './nouns.ts'
-import type { Transport } from './transport.ts'
+import { AirlockError } from '../errors.ts'
+import { followEvents } from '../event-stream.ts'
+import type { Job as JobData, JobEvent, JobLanguage, JobLog, JobState, SomeLimits } from '../nouns.ts'
+import type { Transport } from '../transport.ts'
 
 /** A file that is there when the job begins: its path, absolute or relative to /workspace, and its content. */
 export interface JobFile {
