@@ -45,7 +45,7 @@ describe('job run', () => {
   })
 
   it('prints the id alone with --detach, by which the other verbs find it', async () => {
-    const { code, stdout } = await airlock('run', '--detach', '--shell', 'echo began; sleep 600')
+    const { code, stdout } = await airlock('run', '--detach', '--shell', 'echo began; exec sleep 600')
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^job_\w{26}\n$/)])
     const id = stdout.trim()
     expect((await airlock('ls')).stdout).toContain(id)

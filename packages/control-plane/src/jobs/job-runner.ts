@@ -1,4 +1,5 @@
 import { AirlockError, BOUNDS, type ErrorCode } from '@airlock/contract'
+import { sleep } from '@airlock/std'
 import type { Context } from '../app/context.ts'
 import { describeError } from '../evidence/evidence.ts'
 import { blockQueue, leaseEnd } from '../store/job-queues.ts'
@@ -18,6 +19,7 @@ import { type BreakOff, JobTry, type TryParts } from './job-try.ts'
 const STARTS_AT_ONCE = 4
 const BATCH = 100
 const RENEW_EVERY_MS = 3_000
+const STOP_MS = 5_000
 
 interface Running {
   readonly tries: number
@@ -69,11 +71,15 @@ export class JobRunner {
     this.#break(job, 'canceled')
   }
 
-  /** Leaves what runs to the next start. */
+  /** Leaves what runs to the next start. What does not let go in time, such as the build of an image, is not waited for. */
   async stop(): Promise<void> {
     this.#isStopped = true
     for (const [job] of this.#running) this.#break(job, 'stopping')
-    await this.settled()
+    const waited = new AbortController()
+    // Aborted as soon as all have let go.
+    const patience = sleep(STOP_MS, waited.signal).catch(() => undefined)
+    await Promise.race([this.settled(), patience])
+    waited.abort()
   }
 
   /** Every claim and every try that is under way is over. */

@@ -7,9 +7,15 @@ import type { Page } from '../../app/caller.ts'
 import { argvOf, sha256Of } from '../../jobs/job-nouns.ts'
 import { TestCommand } from './test-command.ts'
 
+interface KnownJob {
+  job: Job
+  readonly command: TestCommand
+  readonly over: Promise<void>
+}
+
 /** For tests only: jobs of `TestCore`, each a process of this user that begins at once. */
 export class TestJobs {
-  readonly #jobs = new Map<string, { job: Job; readonly command: TestCommand }>()
+  readonly #jobs = new Map<string, KnownJob>()
   readonly #home = mkdtemp(join(memoryDir(), 'airlock-test-jobs-'))
 
   async submit(body: SubmitJobBody): Promise<Job> {
@@ -20,12 +26,8 @@ export class TestJobs {
     const spec = runCommandBody.parse({ argv: argvOf(body), env: body.env, timeoutMs: body.timeoutMs })
     const command = await TestCommand.start(newId('sbx'), home, spec)
     const job = newJob(body, command)
-    const known = { job, command }
+    const known: KnownJob = { job, command, over: command.ended.then(() => end(known)) }
     this.#jobs.set(job.id, known)
-    void command.ended.then(({ exitCode, outputBytes }) => {
-      const state = known.job.cancelRequested ? 'canceled' : exitCode === 0 ? 'succeeded' : 'failed'
-      known.job = { ...known.job, state, exitCode, cause: 'exit', outputBytes, endedAt: new Date().toISOString() }
-    })
     return job
   }
 
@@ -52,6 +54,7 @@ export class TestJobs {
     yield { event: 'started', job: known.job }
     for await (const event of known.command.events(options))
       if (event.event === 'output') yield { ...event, attempt: 1 }
+    if (options.follow) await known.over
     if (known.job.endedAt !== null) yield { event: 'ended', job: known.job }
   }
 
@@ -60,11 +63,17 @@ export class TestJobs {
     await rm(await this.#home, { recursive: true, force: true })
   }
 
-  #find(id: string): { job: Job; readonly command: TestCommand } {
+  #find(id: string): KnownJob {
     const known = this.#jobs.get(id)
     if (!known) throw new AirlockError('job_not_found')
     return known
   }
+}
+
+function end(known: KnownJob): void {
+  const { exitCode, outputBytes } = known.command.state
+  const state = known.job.cancelRequested ? 'canceled' : exitCode === 0 ? 'succeeded' : 'failed'
+  known.job = { ...known.job, state, exitCode, cause: 'exit', outputBytes, endedAt: new Date().toISOString() }
 }
 
 function newJob(body: SubmitJobBody, { state: command }: TestCommand): Job {
