@@ -252,6 +252,8 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
 interface ToolSteps {
   ask(of: Things): Readonly<Record<string, unknown>>
   readonly lists?: true
+  /** Auditors may too. */
+  readonly reads?: true
 }
 
 export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
@@ -266,7 +268,7 @@ export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
   list_files: { ask: (of) => ({ sandbox: of.sandbox }) },
   terminate: { ask: (of) => ({ sandbox: of.sandbox }) },
   run_job: { ask: (of) => ({ agent: of.agent, argv: ['true'] }) },
-  get_job: { ask: (of) => ({ id: of.job }) },
+  get_job: { ask: (of) => ({ id: of.job }), reads: true },
   read_job_log: { ask: (of) => ({ id: of.job }) },
   cancel_job: { ask: (of) => ({ id: of.job }) },
 }
