@@ -128,6 +128,17 @@ describe('the right to begin', () => {
     expect(ended).toMatchObject({ state: 'failed', error: { code: 'key_ended' }, sandbox: null })
   })
 
+  it('is denied by a policy that came after the submission', async () => {
+    const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
+    const busy = await holdAgent()
+    const job = await airlock.jobs.submit(['echo', 'never'], narrow)
+    const rule = { id: 'none', kind: 'operation', effect: 'deny', risk: 'low', reason: 'No more.' } as const
+    await admin.policies.put({ name: 'no-starts', rules: [{ ...rule, match: { points: ['job.start'] } }] })
+    await busy.cancel()
+    expect((await job.wait()).job).toMatchObject({ state: 'failed', error: { code: 'policy_denied' }, sandbox: null })
+    await admin.policies.remove('no-starts')
+  })
+
   it('is denied at submission where a policy denies the command already', async () => {
     await expect(airlock.jobs.submit(['mount', '/dev/sda', '/mnt'])).rejects.toMatchObject({ code: 'policy_denied' })
   })

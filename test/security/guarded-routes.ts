@@ -85,6 +85,7 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   submitJob: {
     ask: () => ({ body: { argv: ['true'] } }),
     look: async ({ admin }) => (await admin.jobs.list()).items.length,
+    answers: 202,
   },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),
