@@ -1,3 +1,6 @@
+import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { FailpointName, Session, StepResult } from '@airlock/contract'
 import { Airlock, AirlockError, type Sandbox } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
@@ -6,6 +9,9 @@ import { type Refusal, SessionsHttp } from '../sessions/http.ts'
 import { FORKS } from '../support/forks.ts'
 import type { TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'
+
+/** Of a directory that is granted for writing: anybody but root. */
+const OWNER = 4242
 
 /** What leads to a failpoint, and what must hold after somebody died there. */
 interface Walk {
@@ -24,7 +30,7 @@ export function throwUnlessRetryable(error: unknown): undefined {
   throw error
 }
 
-const WALKS: Readonly<Record<string, (name: string) => Walk>> = { step, pause, resume: pause, limit, kill }
+const WALKS: Readonly<Record<string, (name: string) => Walk>> = { step, job, pause, resume: pause, limit, kill }
 
 /** One whole life; what dies under it may fail any step, with an error that says so. */
 function life(name: string): Walk {
@@ -95,6 +101,40 @@ function pause(name: string): Walk {
     expectSound: async (server) => {
       const seen = await waitFor(() => isAsItSays(client(server)), { signal: deadline(30_000), everyMs: 200 })
       expect(seen).toBe('as it says')
+    },
+  }
+}
+
+/**
+ * A job whose command leaves a line outside. It ends, whoever died: well, with one line, or with a reason, and then the line is there
+ * at most once. Asking again with its key answers the same job.
+ */
+function job(agent: string): Walk {
+  const place = mkdtempSync(join(tmpdir(), 'al-job-'))
+  const submit = async (server: TestServer) => {
+    const command = { shell: 'echo ran >> /grants/lines/ran; sleep 0.2; echo said' }
+    return client(server).jobs.submit(command, { agent, idempotencyKey: agent })
+  }
+  return {
+    begin: async (server) => {
+      const admin = adminOf(server)
+      chownSync(place, OWNER, OWNER)
+      await admin.agents.register(agent, { approve: true })
+      await admin.grants.add(agent, place, { mode: 'rw', target: '/grants/lines' })
+      const begun = await submit(server).catch(throwUnlessCut)
+      await begun?.wait(AbortSignal.timeout(20_000)).catch(throwUnlessCut)
+    },
+    expectSound: async (server) => {
+      const again = () => submit(server).catch((error: unknown) => throwUnlessRetryable(error))
+      const found = await waitFor(again, { signal: deadline(30_000), everyMs: 200 })
+      const { job: ended, stdout } = await found.wait(AbortSignal.timeout(60_000))
+      const left = readFileSync(join(place, 'ran'), { encoding: 'utf8', flag: 'a+' })
+      if (ended.state === 'succeeded') expect([left, stdout, ended.tries]).toEqual(['ran\n', 'said\n', 1])
+      else {
+        expect([ended.state, ended.error !== null || ended.cause !== null]).toEqual(['failed', true])
+        expect(['', 'ran\n']).toContain(left)
+      }
+      rmSync(place, { recursive: true })
     },
   }
 }

@@ -82,6 +82,11 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
     ask: inSandbox({ body: { pids: 99 } }),
     look: async ({ admin, sandbox }) => (await admin.sandboxes.get(sandbox.id)).data.limits,
   },
+  submitJob: {
+    ask: () => ({ body: { argv: ['true'] } }),
+    look: async ({ admin }) => (await admin.jobs.list()).items.length,
+    answers: 202,
+  },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),
     look: async ({ admin, paused }) => (await admin.sandboxes.get(paused.id)).data.state,

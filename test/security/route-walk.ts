@@ -9,6 +9,7 @@ export interface Things {
   readonly command: string
   readonly session: string
   readonly step: string
+  readonly job: string
   readonly template: string
   readonly key: string
   readonly policy: string
@@ -54,6 +55,7 @@ const ofSession =
   (more: Asked = {}) =>
   (of: Things): Asked => ({ params: { id: of.session }, ...more })
 const ofStep = (of: Things): Asked => ({ params: { id: of.session, step: of.step } })
+const ofJob = (of: Things): Asked => ({ params: { id: of.job } })
 const ofTemplate =
   (more: Asked = {}) =>
   (of: Things): Asked => ({ params: { name: of.template }, ...more })
@@ -71,6 +73,7 @@ const killOf = (of: Things): Asked => ({ body: { scope: 'sandbox', target: of.sa
 
 const SANDBOX = { hidden: 'sandbox_not_found' } as const
 const SESSION = { hidden: 'session_not_found' } as const
+const JOB = { hidden: 'job_not_found' } as const
 const AGENT = { hidden: 'agent_not_found' } as const
 const EVIDENCE = { ask: nothing, bound: 'forbidden', owner: 'auditor', repeats: true } as const
 const KILL = { hidden: 'sandbox_not_found', platform: 'may', bound: 'forbidden' } as const
@@ -127,6 +130,16 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   listSteps: { ask: ofSession(), ...SESSION },
   getStep: { ask: ofStep, ...SESSION },
   stepOutput: { ask: ofStep, ...SESSION },
+  submitJob: {
+    ask: (of) => ({ body: { agent: of.agent, argv: ['true'] } }),
+    hidden: 'agent_not_found',
+    answers: 202,
+    unnamed: { body: { argv: ['true'] } },
+  },
+  listJobs: { ask: (of) => ({ query: { agent: of.agent } }), unnamed: {} },
+  getJob: { ask: ofJob, ...JOB },
+  cancelJob: { ask: ofJob, ...JOB },
+  jobLogs: { ask: ofJob, ...JOB },
   listTemplates: { ask: nothing, bound: 'may' },
   getTemplate: { ask: ofTemplate(), ...TEMPLATE },
   putTemplate: { ask: () => ({ params: { name: 'own-template' }, body: { packages: ['jq'] } }), bound: 'may' },
@@ -240,6 +253,8 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
 interface ToolSteps {
   ask(of: Things): Readonly<Record<string, unknown>>
   readonly lists?: true
+  /** Auditors may too. */
+  readonly reads?: true
 }
 
 export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
@@ -253,4 +268,8 @@ export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
   write_file: { ask: (of) => ({ sandbox: of.sandbox, path: of.file, content: 'x' }) },
   list_files: { ask: (of) => ({ sandbox: of.sandbox }) },
   terminate: { ask: (of) => ({ sandbox: of.sandbox }) },
+  run_job: { ask: (of) => ({ agent: of.agent, argv: ['true'] }) },
+  get_job: { ask: (of) => ({ id: of.job }), reads: true },
+  read_job_log: { ask: (of) => ({ id: of.job }) },
+  cancel_job: { ask: (of) => ({ id: of.job }) },
 }

@@ -7,11 +7,13 @@ const OPEN_ROWS = {
   'sessions that have not ended': `SELECT count(*) AS n FROM sessions WHERE state = 'active'`,
   'commands that run': `SELECT count(*) AS n FROM commands WHERE state = 'running'`,
   'steps that run': `SELECT count(*) AS n FROM steps WHERE status NOT IN ('completed', 'failed')`,
+  'jobs that have not ended': `SELECT count(*) AS n FROM jobs WHERE state IN ('queued', 'running')`,
   'reservations in budgets': 'SELECT count(*) AS n FROM reservations',
   'ends that are not recorded': `SELECT
     (SELECT count(*) FROM sandboxes WHERE recorded = 0 AND state IN ('stopped', 'error')) +
     (SELECT count(*) FROM sessions WHERE recorded = 0 AND state <> 'active') +
     (SELECT count(*) FROM commands WHERE recorded = 0 AND state IN ('exited', 'lost')) +
+    (SELECT count(*) FROM jobs WHERE recorded = 0 AND ended_at IS NOT NULL) +
     (SELECT count(*) FROM steps WHERE recorded = 0 AND status IN ('completed', 'failed')) AS n`,
   'killswitches that are on': 'SELECT count(*) AS n FROM kills WHERE lifted_at IS NULL',
   'killed sandboxes that are not verified': 'SELECT count(*) AS n FROM killed_sandboxes WHERE verified = 0',

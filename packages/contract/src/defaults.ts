@@ -46,6 +46,12 @@ export const DEFAULTS = {
   commandTimeoutMs: { default: 300 * SECOND, min: 1, max: 24 * HOUR },
   commandCpuMs: { default: null, min: 1, max: 24 * HOUR },
   maxOutputBytes: { default: 2 * MIB, min: 0, max: 256 * MIB },
+  /** A try of a job; an hour less than its sandbox may live. */
+  jobTimeoutMs: { default: HOUR, min: 1, max: 23 * HOUR },
+  jobQueueMs: { default: 24 * HOUR, min: SECOND, max: 7 * 24 * HOUR },
+  jobRetries: { default: 0, min: 0, max: 10 },
+  jobRetryDelayMs: { default: SECOND, min: 0, max: HOUR },
+  jobOutputBytes: { default: 2 * MIB, min: 0, max: 16 * MIB },
 } as const
 
 /** Bounds that no caller can move. */
@@ -139,6 +145,13 @@ export const BOUNDS = {
   eventStreams: { tenant: 64, all: 256 },
   /** The same of streams of metrics. */
   metricStreams: { tenant: 64, all: 256 },
+  /** Code of a job, and the files that it is given. */
+  jobCodeBytes: MIB / 2,
+  jobFiles: 64,
+  /** Jobs of one tenant that wait. */
+  queuedJobs: 10_000,
+  /** How long a job that has ended, and its log, are kept. */
+  jobKeptMs: 7 * 24 * HOUR,
   /** Sandboxes of one node, unless configured. */
   sandboxesPerNode: 50,
 } as const

@@ -40,6 +40,26 @@ export {
   type RunCommandBody,
   type SignalName,
 } from './nouns/command.ts'
+export {
+  JOB_PROGRAMS,
+  JOB_STATES,
+  job,
+  jobEvent,
+  jobInput,
+  jobLanguage,
+  jobLog,
+  jobProvenance,
+  jobState,
+  submitJobBody,
+  type Job,
+  type JobEvent,
+  type JobInput,
+  type JobLanguage,
+  type JobLog,
+  type JobProvenance,
+  type JobState,
+  type SubmitJobBody,
+} from './nouns/job.ts'
 export { createdSandbox, type CreatedSandbox } from './nouns/created-sandbox.ts'
 export {
   BACKENDS,
@@ -295,6 +315,7 @@ export {
   type TokenScope,
 } from './host/sandbox-token.ts'
 export {
+  jobId,
   agentId,
   commandId,
   envVars,

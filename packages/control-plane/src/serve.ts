@@ -64,6 +64,7 @@ export class ControlPlane {
     const { context, lifecycle, monitor, judge, heads, api, lease, closeDoors } = this.#parts
     context.readiness.stop()
     await this.#sweep.stop()
+    await lifecycle.jobRunner.stop()
     await monitor.stop()
     await judge.stop()
     await context.policies.stop()

@@ -4,6 +4,7 @@ import { Audit } from './audit.ts'
 import { Budgets } from './budgets.ts'
 import { type EventOptions, type FollowOptions, followRecords, pageOfEvents } from './events.ts'
 import { Grants } from './grants.ts'
+import { Jobs } from './jobs/job.ts'
 import { Keys } from './keys.ts'
 import { Killswitch } from './killswitch.ts'
 import { Metrics } from './metrics.ts'
@@ -37,6 +38,7 @@ export interface SandboxPage {
 export class AirlockClient {
   readonly sandboxes: Sandboxes
   readonly sessions: Sessions
+  readonly jobs: Jobs
   readonly templates: Templates
   readonly agents: Agents
   readonly grants: Grants
@@ -59,6 +61,7 @@ export class AirlockClient {
     this.#transport = transport
     this.sandboxes = new Sandboxes(this.#transport)
     this.sessions = new Sessions(this.#transport)
+    this.jobs = new Jobs(this.#transport)
     this.templates = new Templates(this.#transport)
     this.agents = new Agents(this.#transport)
     this.grants = new Grants(this.#transport)

@@ -10,6 +10,7 @@ export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
 export type { FileListing, SandboxFiles } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
+export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
@@ -57,6 +58,11 @@ export type {
   Grant,
   GuardianStatus,
   Identity,
+  Job as JobData,
+  JobEvent,
+  JobLanguage,
+  JobLog,
+  JobState,
   KilledSandbox,
   KillReport,
   KillScope,

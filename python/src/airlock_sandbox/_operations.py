@@ -63,6 +63,11 @@ ROUTES: Dict[str, Route] = {
     "removeTemplate": Route("DELETE", "/v1/templates/{name}", True),
     "buildTemplate": Route("POST", "/v1/templates/{name}/build", False),
     "importTemplate": Route("PUT", "/v1/templates/{name}/image", True),
+    "submitJob": Route("POST", "/v1/jobs", False),
+    "listJobs": Route("GET", "/v1/jobs", True),
+    "getJob": Route("GET", "/v1/jobs/{id}", True),
+    "cancelJob": Route("POST", "/v1/jobs/{id}/cancel", True),
+    "jobLogs": Route("GET", "/v1/jobs/{id}/logs", True),
     "registerAgent": Route("POST", "/v1/agents", False),
     "listAgents": Route("GET", "/v1/agents", True),
     "getAgent": Route("GET", "/v1/agents/{id}", True),
@@ -369,6 +374,40 @@ class Operations:
         """Build the image of a template now; as SSE with progress. One that is ready is answered at once."""
         answer = self._caller.json("buildTemplate", params={"name": name})
         return cast("types.Template", answer)
+
+    def submit_job(self, body: "types.SubmitJobBody") -> None:
+        """Queue a job: a command in a fresh sandbox that outlives this call. With an idempotencyKey, asking again is safe."""
+        self._caller.json("submitJob", body=body)
+
+    def list_jobs(
+        self,
+        *,
+        state: Optional[Literal["queued", "running", "succeeded", "failed", "canceled"]] = None,
+        agent: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> "types.ListJobsAnswer":
+        """List jobs, newest first."""
+        answer = self._caller.json(
+            "listJobs",
+            query={"state": state, "agent": agent, "limit": limit, "cursor": cursor},
+        )
+        return cast("types.ListJobsAnswer", answer)
+
+    def get_job(self, id: str) -> "types.SubmitJobAnswer":
+        """Look at one job, and at its result once it has ended."""
+        answer = self._caller.json("getJob", params={"id": id})
+        return cast("types.SubmitJobAnswer", answer)
+
+    def cancel_job(self, id: str) -> "types.SubmitJobAnswer":
+        """Cancel a job: one that waits ends at once, the sandbox of one that runs is ended. Asking again answers the same."""
+        answer = self._caller.json("cancelJob", params={"id": id})
+        return cast("types.SubmitJobAnswer", answer)
+
+    def job_logs(self, id: str, *, from_: Optional[int] = None) -> "types.JobLogsAnswer":
+        """The output of a job from an offset on: what there is as JSON, or SSE until it ends."""
+        answer = self._caller.json("jobLogs", params={"id": id}, query={"from": from_})
+        return cast("types.JobLogsAnswer", answer)
 
     def register_agent(self, body: "types.RegisterAgentBody") -> "types.Agent":
         """Register an agent. It is not approved unless an admin says so."""
@@ -838,6 +877,8 @@ class Operations:
                 "server.start",
                 "server.stop",
                 "auth.refuse",
+                "auth.sign_in",
+                "auth.sign_out",
                 "sandbox.create",
                 "sandbox.connect",
                 "sandbox.ask",
@@ -859,6 +900,10 @@ class Operations:
                 "session.restart",
                 "session.end",
                 "step.run",
+                "job.submit",
+                "job.start",
+                "job.cancel",
+                "job.end",
                 "model.call",
                 "template.build",
                 "template.remove",

@@ -1934,6 +1934,97 @@ class ListTemplatesAnswer(TypedDict):
     items: List["Template"]
 
 
+class SubmitJobAnswerError(TypedDict):
+    code: str
+    message: str
+
+
+class SubmitJobAnswerProvenance(TypedDict):
+    image: Optional[str]
+    template: str
+    runtime: Optional[str]
+    tier: Optional["Tier"]
+    policyVersion: Optional[str]
+
+
+class SubmitJobAnswer(TypedDict):
+    id: str
+    tenant: str
+    agent: str
+    state: Literal["queued", "running", "succeeded", "failed", "canceled"]
+    argv: List[str]
+    language: Optional[Literal["python", "node", "bash"]]
+    sha256: str
+    template: str
+    labels: Dict[str, str]
+    idempotencyKey: Optional[str]
+    timeoutMs: int
+    retries: int
+    tries: int
+    cancelRequested: bool
+    node: Optional[str]
+    sandbox: Optional[str]
+    command: Optional[str]
+    exitCode: Optional[int]
+    signal: Optional[str]
+    cause: Optional["EndCause"]
+    error: Optional["SubmitJobAnswerError"]
+    outputBytes: int
+    truncated: bool
+    resourceUsage: Optional["ResourceUsage"]
+    provenance: Optional["SubmitJobAnswerProvenance"]
+    createdAt: str
+    queueEndsAt: str
+    notBefore: str
+    startedAt: Optional[str]
+    endedAt: Optional[str]
+
+
+class ListJobsAnswer(TypedDict):
+    items: List["SubmitJobAnswer"]
+    nextCursor: Optional[str]
+
+
+class JobLogsAnswer(TypedDict):
+    job: "SubmitJobAnswer"
+    stdout: str
+    stderr: str
+    offset: int
+
+
+class JobLogsEventStarted(TypedDict):
+    event: Literal["started"]
+    job: "SubmitJobAnswer"
+
+
+class _JobLogsEventOutputRequired(TypedDict):
+    event: Literal["output"]
+    stream: Literal["stdout", "stderr"]
+    offset: int
+    attempt: int
+
+
+class JobLogsEventOutput(_JobLogsEventOutputRequired, total=False):
+    text: str
+    base64: str
+
+
+class JobLogsEventEnded(TypedDict):
+    event: Literal["ended"]
+    job: "SubmitJobAnswer"
+
+
+class JobLogsEventErrorError(TypedDict):
+    code: str
+    message: str
+    hint: str
+
+
+class JobLogsEventError(TypedDict):
+    event: Literal["error"]
+    error: "JobLogsEventErrorError"
+
+
 class ListAgentsAnswer(TypedDict):
     items: List["Agent"]
     nextCursor: Optional[str]
@@ -2789,6 +2880,58 @@ class RunStepBody(_RunStepBodyRequired, total=False):
     maxOutputBytes: int
 
 
+class SubmitJobBodyLimits(TypedDict, total=False):
+    # Of user code, memory file systems included. Never swapped.
+    memoryBytes: int
+    cpus: float
+    # Processes and threads.
+    pids: int
+    # Of /workspace and /home/user together.
+    diskBytes: int
+    # Files and directories on its disk, and at most so many in /tmp.
+    inodes: int
+    # Of each process.
+    openFiles: int
+    # Processor time of the sandbox since its start: it ends when that is used up. Null is no cap.
+    cpuSeconds: Optional[int]
+
+
+class SubmitJobBodyFilesItem(TypedDict):
+    path: str
+    # Its content.
+    base64: str
+
+
+class SubmitJobBody(TypedDict, total=False):
+    # The program and its arguments; no shell.
+    argv: List[str]
+    # A line for /bin/sh, when a shell is wanted.
+    shell: str
+    # A program, run from a file in /workspace.
+    code: str
+    # What runs the code.
+    language: Literal["python", "node", "bash"]
+    template: str
+    agent: str
+    env: Dict[str, str]
+    limits: "SubmitJobBodyLimits"
+    tier: "Tier"
+    # Files that are there when it begins.
+    files: List["SubmitJobBodyFilesItem"]
+    # Of one try.
+    timeoutMs: int
+    # How long it may wait to begin; then it fails with queue_timeout.
+    queueMs: int
+    # How often a try that failed is followed by another. Without retries it begins at most once.
+    retries: int
+    # Before the second try; doubled before each further one.
+    retryDelayMs: int
+    maxOutputBytes: int
+    labels: Dict[str, str]
+    # The same key again, with the same request and agent, answers the first job and submits nothing.
+    idempotencyKey: str
+
+
 class _RegisterAgentBodyRequired(TypedDict):
     id: str
 
@@ -3003,6 +3146,8 @@ Point = Literal[
     "server.start",
     "server.stop",
     "auth.refuse",
+    "auth.sign_in",
+    "auth.sign_out",
     "sandbox.create",
     "sandbox.connect",
     "sandbox.ask",
@@ -3024,6 +3169,10 @@ Point = Literal[
     "session.restart",
     "session.end",
     "step.run",
+    "job.submit",
+    "job.start",
+    "job.cancel",
+    "job.end",
     "model.call",
     "template.build",
     "template.remove",
@@ -3196,6 +3345,9 @@ StreamedEvent = Union["StreamedEventRecord", "StreamedEventAt", "StreamedEventGa
 
 
 TemplateEvent = Union["TemplateEventProgress", "TemplateEventEnded", "TemplateEventError"]
+
+
+JobLogsEvent = Union["JobLogsEventStarted", "JobLogsEventOutput", "JobLogsEventEnded", "JobLogsEventError"]
 
 
 OperationInput = Union[

@@ -28,6 +28,8 @@ export interface Route {
   readonly answers: 'json' | 'json-or-events' | 'json-or-csv' | 'bytes' | 'lines' | 'none' | 'text'
   readonly response?: z.ZodType
   readonly events?: z.ZodType
+  /** 202 for what goes on after the answer; 200 when absent. */
+  readonly status?: 202
   readonly errors: readonly ErrorCode[]
   readonly effect?: Point
 }

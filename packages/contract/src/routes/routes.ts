@@ -8,6 +8,7 @@ import { connection, connectSandboxBody } from '../host/doors-api.ts'
 import type { ErrorCode } from '../errors.ts'
 import { EVENT_ROUTES } from './event-routes.ts'
 import { FILE_ROUTES } from './file-routes.ts'
+import { JOB_ROUTES } from './job-routes.ts'
 import { KILL_ROUTES } from './kill-routes.ts'
 import { MODEL_API_ROUTES } from './model-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
@@ -292,6 +293,7 @@ export const ROUTES = {
   },
   ...FILE_ROUTES,
   ...SESSION_ROUTES,
+  ...JOB_ROUTES,
   ...WHO_ROUTES,
   ...BUDGET_ROUTES,
   ...POLICY_ROUTES,

@@ -1,6 +1,7 @@
 import type {
   ApprovalEvent,
   CommandEvent,
+  JobEvent,
   MetricEvent,
   ROUTES,
   RouteName,
@@ -31,7 +32,14 @@ export interface Call<N extends RouteName> {
 }
 
 /** What is sent as server-sent events. */
-export type StreamEvent = ApprovalEvent | CommandEvent | MetricEvent | StepEvent | StreamedEvent | TemplateEvent
+export type StreamEvent =
+  | ApprovalEvent
+  | CommandEvent
+  | JobEvent
+  | MetricEvent
+  | StepEvent
+  | StreamedEvent
+  | TemplateEvent
 
 export type Answer =
   | { readonly kind: 'json'; readonly value: unknown }

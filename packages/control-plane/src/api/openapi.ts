@@ -136,7 +136,7 @@ function success(route: Route, schemas: DocumentSchemas): Json {
     lines: { 'application/x-ndjson': { schema: {} } },
     text: { 'text/plain': { schema: { type: 'string' } } },
   }[route.answers]
-  return { 200: { description: route.summary, content } }
+  return { [route.status ?? 200]: { description: route.summary, content } }
 }
 
 function failures(route: Route): Json {

@@ -19,7 +19,10 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
   const { reply } = exchange
   switch (answer.kind) {
     case 'json':
-      return reply.type('application/json; charset=utf-8').send(JSON.stringify(checked(name, answer.value)))
+      return reply
+        .code(statusOf(ROUTES[name]))
+        .type('application/json; charset=utf-8')
+        .send(JSON.stringify(checked(name, answer.value)))
     case 'events': {
       const onError = (thrown: unknown): AirlockError => seenFault(thrown, exchange)
       const frames = eventFrames(answer.events, { onError })
@@ -40,6 +43,10 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
     case 'none':
       return reply.code(204).send()
   }
+}
+
+function statusOf({ status }: Route): number {
+  return status ?? 200
 }
 
 /** Answers an error in the one shape. The text of an error that is not ours is logged, and never sent. */

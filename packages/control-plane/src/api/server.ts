@@ -29,6 +29,7 @@ import { commandHandlers } from './routes/commands.ts'
 import { eventHandlers } from './routes/events.ts'
 import { fileHandlers } from './routes/files.ts'
 import { grantHandlers } from './routes/grants.ts'
+import { jobHandlers } from './routes/jobs.ts'
 import { keyHandlers } from './routes/keys.ts'
 import { killHandlers } from './routes/kills.ts'
 import { metricHandlers } from './routes/metrics.ts'
@@ -305,6 +306,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...sandboxHandlers(app),
     ...commandHandlers(app.commands),
     ...sessionHandlers(app),
+    ...jobHandlers(app.jobs),
     ...fileHandlers(app.files),
     ...templateHandlers(app.templates),
     ...auditHandlers(app.audit),

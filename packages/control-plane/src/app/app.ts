@@ -5,6 +5,7 @@ import type { Commands } from '../commands/commands.ts'
 import type { Connections } from '../doors/connections.ts'
 import { Audit } from '../evidence/audit.ts'
 import { type EventFeed, Events } from '../evidence/events.ts'
+import type { Jobs } from '../jobs/jobs.ts'
 import type { Kills } from '../kills/killswitch.ts'
 import { readLlmStatus } from '../models/llm-status.ts'
 import { listModels } from '../models/list-models.ts'
@@ -44,6 +45,7 @@ export interface App extends Registry {
   readonly files: Pick<Files, 'read' | 'write' | 'operate'>
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
+  readonly jobs: Pick<Jobs, 'submit' | 'list' | 'get' | 'cancel'> & Streams<Jobs, 'events'>
   readonly templates: Pick<Templates, 'list' | 'get' | 'put' | 'import' | 'remove'> & Streams<Templates, 'build'>
   readonly backtests: Pick<Backtests, 'run'>
   readonly killswitch: Kills

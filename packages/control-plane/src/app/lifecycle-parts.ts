@@ -15,6 +15,9 @@ import { DoorCalls } from '../doors/door-calls.ts'
 import { DoorControl } from '../doors/door-control.ts'
 import { Files } from '../sandboxes/files.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
+import { createJobs } from '../jobs/create-jobs.ts'
+import type { JobRunner } from '../jobs/job-runner.ts'
+import type { Jobs } from '../jobs/jobs.ts'
 import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
@@ -53,6 +56,8 @@ export interface Lifecycle {
   readonly limitChanges: LimitChanges
   readonly killswitch: Killswitch
   readonly approvals: ApprovalAnswers
+  readonly jobs: Jobs
+  readonly jobRunner: JobRunner
 }
 
 export function createLifecycle(context: Context): Lifecycle {
@@ -112,5 +117,6 @@ export function createLifecycle(context: Context): Lifecycle {
     limitChanges,
     killswitch,
     approvals: new ApprovalAnswers(context),
+    ...createJobs(context, { creation, commands, files, termination, receipts }),
   }
 }

@@ -46,11 +46,15 @@ export class Commands {
     this.#parts = parts
   }
 
-  /** Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. */
-  async run(caller: Caller, sandboxId: string, body: RunCommandBody): Promise<Command> {
+  /**
+   * Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. `id`: a new one that its maker
+   * has written down.
+   */
+  async run(caller: Caller, sandboxId: string, asked: RunCommandBody & { readonly id?: string }): Promise<Command> {
+    const { id = newId('cmd', this.#context.clock.now()), ...body } = asked
     const { audit } = this.#context
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
-    const { row, deed, timeoutMs } = await this.#pass(caller, sandbox, body)
+    const { row, deed, timeoutMs } = await this.#pass(caller, sandbox, { body, id })
     // Never fails, and nobody needs it on disk before the command runs.
     void this.#parts.activity.touch(sandbox)
     await this.#parts.watch.whileStarting(row.id, async () => {
@@ -202,9 +206,10 @@ export class Commands {
   async #pass(
     caller: Caller,
     sandbox: StoredSandbox,
-    body: RunCommandBody,
+    what: { readonly body: RunCommandBody; readonly id: string },
   ): Promise<{ readonly row: StoredCommand; readonly deed: Governed; readonly timeoutMs: number }> {
-    const row = newRow(sandbox, { caller, body, now: this.#context.clock.now() })
+    const { body } = what
+    const row = newRow(sandbox, { ...what, caller, now: this.#context.clock.now() })
     const { argv, cwd } = row
     const env = Object.keys(body.env)
     const { timeoutMs: asksMs, cpuTimeMs } = body
@@ -245,11 +250,11 @@ function isUncertain(error: unknown): boolean {
 
 function newRow(
   sandbox: StoredSandbox,
-  of: { readonly caller: Caller; readonly body: RunCommandBody; readonly now: number },
+  of: { readonly caller: Caller; readonly body: RunCommandBody; readonly id: string; readonly now: number },
 ): StoredCommand {
-  const { body, caller, now } = of
+  const { body, caller, id, now } = of
   return {
-    id: newId('cmd', now),
+    id,
     tenant: sandbox.tenant,
     agent: sandbox.agent,
     sandbox: sandbox.id,

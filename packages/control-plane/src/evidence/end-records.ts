@@ -1,5 +1,6 @@
 import type { NewRecord, ResourceUsage } from '@airlock/contract'
 import type { StoredCommand } from '../store/commands.ts'
+import type { StoredJob } from '../store/jobs.ts'
 import type { StoredSandbox } from '../store/sandboxes.ts'
 import type { StoredSession } from '../store/sessions.ts'
 import type { StoredStep } from '../store/steps.ts'
@@ -110,6 +111,26 @@ export function stepEndRecord(step: StoredStep): NewRecord {
     happenedAt: new Date(at).toISOString(),
   }
 }
+
+/** The last record of a job. One whose command may or may not have run is `unknown`. */
+export function jobEndRecord(job: StoredJob): NewRecord {
+  const at = job.endedAt ?? job.createdAt
+  const { error, state, exitCode, cause, tries, sandbox, command, sha256, logBytes: outputBytes } = job
+  return {
+    tenant: job.tenant,
+    agent: job.agent,
+    sandbox,
+    actor: job.actor,
+    point: 'job.end',
+    status: state === 'succeeded' ? 'done' : UNKNOWN_ENDS.has(error?.code ?? '') ? 'unknown' : 'failed',
+    durationMs: at - job.createdAt,
+    ...(error ? { error } : {}),
+    payload: { job: job.id, state, tries, command, exitCode, cause, sha256, outputBytes, usage: job.resourceUsage },
+    happenedAt: new Date(at).toISOString(),
+  }
+}
+
+const UNKNOWN_ENDS: ReadonlySet<string> = new Set(['outcome_unknown', 'node_lost'])
 
 /** What code says when it fails is not evidence beyond its first words. */
 const MAX_MESSAGE = 200

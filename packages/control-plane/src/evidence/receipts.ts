@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { NewRecord } from '@airlock/contract'
 import { listOwedCommands, setCommandsRecorded, type StoredCommand } from '../store/commands.ts'
+import { listOwedJobs, setJobsRecorded, type StoredJob } from '../store/jobs.ts'
 import { listOwedSandboxes, setSandboxesRecorded, type StoredSandbox } from '../store/sandboxes.ts'
 import { listOwedSessions, setSessionsRecorded, type StoredSession } from '../store/sessions.ts'
 import { listOwedSteps, setStepsRecorded, type StoredStep } from '../store/steps.ts'
@@ -8,6 +9,7 @@ import type { Queries } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
 import {
   commandEndRecord,
+  jobEndRecord,
   lostSandboxRecord,
   sandboxEndRecord,
   sessionEndRecord,
@@ -30,6 +32,7 @@ export class Receipts {
   readonly #commands: Book
   readonly #sessions: Book
   readonly #steps: Book
+  readonly #jobs: Book
 
   constructor(world: World) {
     this.#world = world
@@ -37,6 +40,7 @@ export class Receipts {
     this.#commands = new Book(world, setCommandsRecorded)
     this.#sessions = new Book(world, setSessionsRecorded)
     this.#steps = new Book(world, setStepsRecorded)
+    this.#jobs = new Book(world, setJobsRecorded)
   }
 
   /** Records how a sandbox ended. Never waits: an end reduces. */
@@ -61,12 +65,16 @@ export class Receipts {
     this.#steps.note(step.id, `step ${step.session} ${step.id}`, stepEndRecord(step))
   }
 
+  jobEnded(job: StoredJob): void {
+    this.#jobs.note(job.id, `job ${job.id}`, jobEndRecord(job))
+  }
+
   /**
    * Marks what is recorded. `keepHeads` stores the heads of the chains and says of which tenants it could: so the store
    * never takes for recorded what its head does not cover.
    */
   async flush(keepHeads: () => Promise<ReadonlySet<string>>): Promise<void> {
-    const marks = [this.#commands, this.#steps, this.#sessions, this.#sandboxes].map((book) => book.kept())
+    const marks = [this.#jobs, this.#commands, this.#steps, this.#sessions, this.#sandboxes].map((book) => book.kept())
     const covered = await keepHeads()
     for (const mark of marks) await mark(covered)
   }
@@ -77,6 +85,7 @@ export class Receipts {
     await this.#payAll(listOwedCommands, (one) => this.commandEnded(one, 'found'))
     await this.#payAll(listOwedSessions, (one) => this.sessionEnded(one, null))
     await this.#payAll(listOwedSteps, (one) => this.stepEnded(one))
+    await this.#payAll(listOwedJobs, (one) => this.jobEnded(one))
   }
 
   async #payAll<Row extends { readonly id: string }>(

@@ -28,6 +28,8 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'model_not_found',
   'tenant_not_found',
   'tenant_exists',
+  'job_mismatch',
+  'queue_full',
   'too_many_agents',
   'too_many_keys',
   'too_many_requests',

@@ -7,6 +7,7 @@ import {
   type GuardianStatus,
   isAirlockError,
   type Operation,
+  type Point,
   type Question,
   toAirlockError,
 } from '@airlock/contract'
@@ -32,6 +33,12 @@ export interface Approvals {
    * recorded by Guardian.
    */
   settle(caller: AnyCaller, question: Question, decision: Decision): Promise<Decision | 'again'>
+}
+
+/** Something that will be asked about when its time comes. */
+export interface Foreseen {
+  readonly point: Point
+  readonly operation: Operation
 }
 
 /** How often what holds is looked at anew after somebody was waited for. */
@@ -103,6 +110,17 @@ export class Guardian {
       if (settled !== 'again') return { ...known, decision: settled, [PASSED]: true }
       if (look >= MAX_LOOKS) throw this.#refuse(known, decision, new AirlockError('approval_required'))
     }
+  }
+
+  /**
+   * For work that begins later and is asked about then: throws `policy_denied` for what is denied already now. What a rule asks about
+   * is not asked yet.
+   */
+  async foresee(caller: AnyCaller, deed: Deed, later: readonly Foreseen[]): Promise<void> {
+    const questions = later.map(({ point, operation }) => questionOf(caller, { ...deed, point }, operation))
+    const decision = await this.#decide(questions)
+    if (decision.effect !== 'deny') return
+    throw this.#refuse({ ...deed, role: caller.principal.role }, decision, denial(decision))
   }
 
   sources(): GuardianStatus['sources'] {

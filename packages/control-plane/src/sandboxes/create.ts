@@ -73,7 +73,12 @@ export class Creation {
     this.#parts = parts
   }
 
-  async create(caller: Caller, wanted: CreateSandboxBody): Promise<CreatedSandbox> {
+  /** `id`: a new one that its maker has written down, so that a crash leaves nothing unnamed. */
+  async create(
+    caller: Caller,
+    wanted: CreateSandboxBody,
+    id = newId('sbx', this.#context.clock.now()),
+  ): Promise<CreatedSandbox> {
     const { failpoint, clock, turns } = this.#context
     const body = await this.#ofAgent(caller, wanted)
     const admitted = await this.#admit(caller, body)
@@ -82,7 +87,6 @@ export class Creation {
     const decided = await this.#pass(caller, body, admitted)
     const tier = decided.passed.decision.conditions.tier ?? askedTier(body, template.spec)
     const image = await this.#parts.templates.imageFor(caller, template)
-    const id = newId('sbx', clock.now())
     const asked = { ...body, ...decided, env, image, tier, reservation: newId('rsv', clock.now()) }
     this.#underWay.add(id)
     try {
@@ -138,6 +142,13 @@ export class Creation {
     return this.#admit(caller, await this.#ofAgent(caller, wanted))
   }
 
+  /** What Guardian will be asked when it is created: the sandbox and its mounts. Throws like `admit`. */
+  async foresee(caller: Caller, wanted: CreateSandboxBody): Promise<readonly Operation[]> {
+    const body = await this.#ofAgent(caller, wanted)
+    const admitted = await this.#admit(caller, body)
+    return operationsOf(body, admitted, await this.#knownMounts(caller, admitted))
+  }
+
   async #ofAgent(caller: Caller, wanted: CreateSandboxBody): Promise<SandboxOfAgent> {
     return recordRefusal(this.#context, refusedDeed(caller, wanted), async () => ({
       ...wanted,
@@ -160,14 +171,16 @@ export class Creation {
 
   /** The sandbox and each of its mounts are asked about, as one. */
   async #pass(caller: Caller, body: SandboxOfAgent, admitted: Admitted): Promise<Decided> {
-    const { store, node, guardian } = this.#context
-    const of = { tenant: caller.principal.tenant, agent: admitted.agent, node: node.id }
-    const known = await store.query((db) => grantedMounts(db, of))
-    const asked = askedFor(body, admitted, known)
+    const known = await this.#knownMounts(caller, admitted)
+    const operations = operationsOf(body, admitted, known)
     const refused = refusedDeed(caller, body)
-    const deed = { ...refused, payload: { ...refused.payload, ...asked } }
-    const mounts = asked.mounts.map((mount): Operation => ({ kind: 'mount', ...mount }))
-    return { passed: await guardian.pass(caller, deed, [{ kind: 'sandbox', ...asked }, ...mounts]), known }
+    const deed = { ...refused, payload: { ...refused.payload, ...askedFor(body, admitted, known) } }
+    return { passed: await this.#context.guardian.pass(caller, deed, operations), known }
+  }
+
+  async #knownMounts(caller: Caller, { agent }: Admitted): Promise<readonly PermitMount[]> {
+    const { store, node } = this.#context
+    return store.query((db) => grantedMounts(db, { tenant: caller.principal.tenant, agent, node: node.id }))
   }
 
   async #createInTurn(id: string, caller: Caller, body: Asked): Promise<CreatedSandbox> {
@@ -349,6 +362,15 @@ function askedFor(body: CreateSandboxBody, admitted: Admitted, known: readonly P
   const mounts = known.map(({ path, mode }) => ({ path, mode }))
   const env = Object.keys(admitted.env)
   return { template: template.name, tier: askedTier(body, template.spec), limits, labels, lifetimeMs, env, mounts }
+}
+
+function operationsOf(
+  body: CreateSandboxBody,
+  admitted: Admitted,
+  known: readonly PermitMount[],
+): readonly [Operation, ...Operation[]] {
+  const asked = askedFor(body, admitted, known)
+  return [{ kind: 'sandbox', ...asked }, ...asked.mounts.map((mount): Operation => ({ kind: 'mount', ...mount }))]
 }
 
 function mountsUnder({ readOnly }: Conditions, mounts: readonly PermitMount[]): readonly PermitMount[] {

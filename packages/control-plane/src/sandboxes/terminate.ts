@@ -22,12 +22,14 @@ export interface End {
   readonly requestId?: string
   readonly force?: boolean
   readonly error?: { readonly code: string; readonly message: string }
+  /** Told what the kernel counted, if this end is the one that destroys it. */
+  readonly onUsage?: (usage: ResourceUsage | null) => void
   /** When it was last seen, if it was gone before anybody ended it: it is billed no further. */
   readonly aliveAt?: number | undefined
 }
 
 /** An end that is under way: kept until its row is written, so that a full disk does not make us forget why. */
-interface Ending extends Omit<End, 'error'> {
+interface Ending extends Omit<End, 'error' | 'onUsage'> {
   readonly error: End['error'] | undefined
   destroyed: { readonly usage: ResourceUsage | null; readonly at: number } | undefined
   /** Its record was sent, though its row could not be written. */
@@ -102,6 +104,7 @@ export class Termination {
     if (!this.#endings.has(id)) this.#noteRequested(row, ending)
     this.#endings.set(id, ending)
     ending.destroyed ??= await this.#destroy(id, stopping.endReason ?? ending.reason)
+    end.onUsage?.(ending.destroyed.usage)
     await this.#context.failpoint('terminate.destroyed')
     return this.#finish(stopping, ending)
   }

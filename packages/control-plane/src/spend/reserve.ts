@@ -51,6 +51,24 @@ export async function reserve(
   await insertReservation(db, reservationOf(asking))
 }
 
+/** Throws when the budgets of the agent or its tenant would not allow such a sandbox even if nothing else ran. */
+export async function assertFits(
+  db: Queries,
+  { tenant, agent, limits }: Pick<Asking, 'tenant' | 'agent' | 'limits'>,
+  defaults: BudgetLimits,
+): Promise<void> {
+  for (const scope of [
+    { tenant, agent },
+    { tenant, agent: null },
+  ]) {
+    const allowed = await limitsOf(db, scope, defaults)
+    const wanted = { sandboxes: 1, memoryBytes: limits.memoryBytes, diskBytes: limits.diskBytes, cpus: limits.cpus }
+    for (const name of ['sandboxes', 'memoryBytes', 'diskBytes', 'cpus'] as const)
+      if (wanted[name] > allowed[name])
+        throw exhausted(scope, name, { used: 0, more: wanted[name], limit: allowed[name] })
+  }
+}
+
 /**
  * The same for a sandbox that lives and is to have other limits. What rises must be there to be had; what is given back is held
  * until the kernel has taken it.

@@ -8,7 +8,7 @@ const RESUME_LIMIT_MS = 60_000
 const ALIVE_MS = 20_000
 const RESUME_MS = { first: 200, most: 2_000 }
 
-/** What the events of commands and of steps have in common. */
+/** What the events of commands, steps and jobs have in common. */
 export interface StreamEvent {
   readonly event: string
   readonly offset?: number
@@ -22,7 +22,7 @@ export interface Progress {
 }
 
 export interface Subject<E extends StreamEvent> {
-  readonly route: 'commandOutput' | 'stepOutput'
+  readonly route: 'commandOutput' | 'stepOutput' | 'jobLogs'
   readonly params: Readonly<Record<string, string>>
   /** The id of what a `started` event is about. */
   readonly subjectOf: (event: E) => string | undefined

@@ -46,8 +46,15 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
   }
 }
 
-function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps'> {
+function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | 'jobs'> {
   return {
+    jobs: {
+      submit: async (_caller, body) => core.jobs.submit(body),
+      list: async (_caller, query) => core.jobs.list(query),
+      get: async (_caller, id) => core.jobs.get(id),
+      cancel: async (_caller, id) => core.jobs.cancel(id),
+      events: (_caller, id, options) => core.jobs.events(id, options),
+    },
     commands: {
       run: async (caller, id, body) => core.runCommand(caller, id, body),
       list: async (caller, id) => core.listCommands(caller, id),

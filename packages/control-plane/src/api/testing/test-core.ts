@@ -45,6 +45,7 @@ import type { ListSessions } from '../../sessions/sessions.ts'
 import type { StepRef } from '../../sessions/steps.ts'
 import { changedLimits } from '../../sandboxes/fill-limits.ts'
 import { TestCommand } from './test-command.ts'
+import { TestJobs } from './test-jobs.ts'
 import { TestSessions } from './test-sessions.ts'
 import { TestTemplates } from './test-templates.ts'
 
@@ -54,6 +55,7 @@ import { TestTemplates } from './test-templates.ts'
  */
 export class TestCore {
   readonly sandboxes = new Map<string, Sandbox>()
+  readonly jobs = new TestJobs()
   readonly evidence: { records: AuditRecord[]; lines: string[]; head: SignedHead; publicKey: string }
   /** The last image that was imported, as it came. */
   imported: Uint8Array = new Uint8Array()
@@ -341,6 +343,7 @@ export class TestCore {
   }
 
   async dispose(): Promise<void> {
+    await this.jobs.dispose()
     this.#sessions.dispose()
     for (const command of this.#commands.values()) command.kill('SIGKILL')
     await rm(await this.#home, { recursive: true, force: true })

@@ -1,3 +1,5 @@
+import type { JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
+
 /**
  * The tables as queries see them. Columns are snake_case in the database; kysely's plugin turns them into these names.
  * Everything is text or a whole number, so that SQLite and PostgreSQL hold the same: ids are text, times are epoch
@@ -30,6 +32,9 @@ export interface Tables {
   readonly metricDetails: MetricDetailTable
   readonly metricPoints: MetricPointTable
   readonly alerts: AlertTable
+  readonly jobs: JobTable
+  readonly jobQueues: JobQueueTable
+  readonly jobLogs: JobLogTable
 }
 
 interface TenantTable {

@@ -1,0 +1,21 @@
+import type { Context } from '../app/context.ts'
+import type { Creation } from '../sandboxes/create.ts'
+import type { Receipts } from '../evidence/receipts.ts'
+import { JobEnds } from './job-ends.ts'
+import { JobFeed } from './job-feed.ts'
+import { JobRunner } from './job-runner.ts'
+import type { TryParts } from './job-try.ts'
+import { Jobs } from './jobs.ts'
+
+interface Parts extends Omit<TryParts, 'creation' | 'ends' | 'feed'> {
+  readonly creation: Creation
+  readonly receipts: Receipts
+}
+
+/** What callers ask for, and what runs it. */
+export function createJobs(context: Context, { receipts, creation, ...parts }: Parts) {
+  const feed = new JobFeed()
+  const ends = new JobEnds({ ...context, feed, receipts })
+  const jobRunner = new JobRunner(context, { ...parts, creation, ends, feed })
+  return { jobRunner, jobs: new Jobs(context, { creation, ends, feed, runner: jobRunner }) }
+}
