@@ -36,6 +36,7 @@ export const POINTS = {
   'session.end': { reduces: true, about: 'A session ended, with its reason.' },
   'step.run': { reduces: false, about: 'Code was given to a session, and ended.' },
   'model.call': { reduces: false, about: 'A sandbox asked for a model, and was answered; what it cost.' },
+  'network.connect': { reduces: false, about: 'A sandbox asked for a connection to a host, and had one or not.' },
   'template.build': { reduces: false, about: 'The image of a template was built or imported.' },
   'template.remove': { reduces: true, about: 'A template was removed.' },
   'agent.register': { reduces: false, about: 'An agent was registered, approved or not.' },

@@ -113,7 +113,16 @@ const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'a
 async function start(): Promise<{ stop(): Promise<void> }> {
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
   const sockets = { socket: join(home, 'doors.sock'), controlPlaneSocket: join(home, 'control-plane.sock') }
-  const rest = { socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
+  const egress = {
+    resolvers: [],
+    listed: [],
+    bitsPerSecond: 1e8,
+    connections: 8,
+    bytes: 1e9,
+    idleMs: 60_000,
+    totalMs: 60_000,
+  }
+  const rest = { egress, socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
 }
 

@@ -2,6 +2,7 @@ import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { egressDoor } from './egress/egress-door.ts'
 import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
@@ -13,8 +14,14 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     log,
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
+    onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
+    onLost: () => doors.lost(),
   })
-  const doors = new Doors(config.doorsDir, { control: controlDoor({ controlPlane, log }), llm: llmDoor({ log }) })
+  const doors = new Doors(config.doorsDir, {
+    control: controlDoor({ controlPlane, log }),
+    llm: llmDoor({ log }),
+    egress: egressDoor({ controlPlane, log, settings: config.egress }),
+  })
   const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()

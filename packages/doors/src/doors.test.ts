@@ -29,6 +29,7 @@ beforeEach(() => {
       return { ...door, configure: (config) => void configured.push(config) }
     },
     llm: llmDoor({ log }),
+    egress: async () => Promise.reject(new Error('not opened here')),
   })
 })
 afterEach(async () => {

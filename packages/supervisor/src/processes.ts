@@ -133,12 +133,21 @@ function milliseconds(seconds: number): number {
   return Math.round(seconds * 1000)
 }
 
-function doors({ runtimeDir }: Settings) {
+function doors({ runtimeDir, config }: Settings) {
   return {
     doorsDir: join(runtimeDir, 'doors'),
     socket: join(runtimeDir, 'doors.sock'),
     socketUid: CONTROL_PLANE_UID,
     controlPlaneSocket: join(runtimeDir, 'control-plane-doors.sock'),
+    egress: {
+      resolvers: config.egress_resolvers,
+      listed: config.egress_allow_private,
+      bitsPerSecond: config.egress_mbit * 1_000_000,
+      connections: config.egress_connections,
+      bytes: config.egress_connection_mb * MIB,
+      idleMs: config.egress_idle_s * 1000,
+      totalMs: config.egress_connection_s * 1000,
+    },
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }

@@ -34,6 +34,8 @@ beforeEach(() => {
     socket: join(dir, 'control-plane.sock'),
     log,
     onChanged: (change) => changes.push(change),
+    onCut: () => {},
+    onLost: () => {},
     pingMs: 20,
   })
   link.open()

@@ -11,7 +11,11 @@ import {
   type FromDoors,
   isErrorCode,
   MAX_DOOR_CALLS,
+  type CloseNetworkCall,
   openedModelCall,
+  openedNetworkCall,
+  type OpenedNetworkCall,
+  type OpenNetworkCall,
   type OpenedModelCall,
   type OpenModelCall,
   renewedToken,
@@ -44,6 +48,10 @@ interface LinkOptions {
   readonly log: Log
   /** Called before anything that is asked later: calls of these sandboxes that were under way have been refused. */
   readonly onChanged: (change: DoorsChange) => void
+  /** These connections to hosts are not allowed any more. */
+  readonly onCut: (cut: { readonly sandbox: string; readonly connections: readonly string[] }) => void
+  /** Nothing that was decided can be taken back any more. */
+  readonly onLost: () => void
   readonly pingMs?: number
 }
 
@@ -106,6 +114,15 @@ export class ControlPlaneLink {
     await this.#parsed(nothing, { ...end, ask: 'model.close' }, options)
   }
 
+  /** A connection that is opened must be closed. When this rejects, nothing is open. */
+  async openConnection(asked: OpenNetworkCall, options: CallOptions): Promise<OpenedNetworkCall> {
+    return this.#parsed(openedNetworkCall, { ...asked, ask: 'network.open' }, options)
+  }
+
+  async closeConnection(end: CloseNetworkCall, options: CallOptions): Promise<void> {
+    await this.#parsed(nothing, { ...end, ask: 'network.close' }, options)
+  }
+
   // oxlint-disable-next-line max-params -- a question, and how its answer is read
   async #parsed<T>(schema: z.ZodType<T>, call: DoorCall, options: CallOptions): Promise<T> {
     const parsed = schema.safeParse(await this.#answered(call, options))
@@ -161,6 +178,8 @@ export class ControlPlaneLink {
         return void this.#pending.settle(frame.id, refusalOf(frame.error))
       case 'changed':
         return this.#changed(frame.change)
+      case 'cut':
+        return this.#options.onCut(frame)
       case 'pong':
         this.#unansweredPings = 0
     }
@@ -175,7 +194,7 @@ export class ControlPlaneLink {
 
   /** What was asked under a token, or by a sandbox, that is good no more is not answered. */
   #changed(change: DoorsChange): void {
-    if (change.what !== 'policy')
+    if (change.what === 'revoked' || change.what === 'shut')
       for (const id of this.#pending.refuse(change.sandboxes, new AirlockError('token_refused')))
         this.#send({ type: 'cancel', id })
     this.#options.onChanged(change)
@@ -195,9 +214,11 @@ export class ControlPlaneLink {
   }
 
   #lost(): void {
+    const wasGreeted = this.#isGreeted
     this.#socket = undefined
     this.#isGreeted = false
     this.#pending.refuse(null, away())
+    if (wasGreeted) this.#options.onLost()
   }
 
   #send(frame: FromDoors): void {
