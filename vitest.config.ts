@@ -75,7 +75,7 @@ export default defineConfig({
       {
         test: {
           name: 'product',
-          include: ['test/{lifecycle,mcp,security,sessions,templates}/**/*.test.ts'],
+          include: ['test/{lifecycle,mcp,models,security,sessions,templates}/**/*.test.ts'],
           exclude: [LONG, '**/*.gate.test.ts', FLOODS],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           isolate: false,

@@ -34,6 +34,14 @@ export const DEFAULTS = {
   /** As much as the cpus above can do in a day. */
   agentComputeSecondsPerDay: { default: 5 * 24 * 3600, min: 0, max: 100_000_000_000 },
   agentDollarsPerDay: { default: 10, min: 0, max: 1_000_000 },
+  agentModelCallsPerDay: { default: 100_000, min: 0, max: 1_000_000_000 },
+  /** Input, output and cached tokens together. */
+  agentModelTokensPerDay: { default: 1_000_000_000, min: 0, max: 1_000_000_000_000 },
+  /** Caps of one sandbox over its whole life; null is no cap beside the budgets of its agent and tenant. */
+  sandboxModelCalls: { default: null, min: 0, max: 1_000_000_000 },
+  sandboxModelTokens: { default: null, min: 0, max: 1_000_000_000_000 },
+  sandboxModelDollars: { default: null, min: 0, max: 1_000_000 },
+  sandboxConcurrentModelCalls: { default: 16, min: 1, max: 256 },
   sessionTtlMs: { default: 15 * MINUTE, min: SECOND, max: 24 * HOUR },
   commandTimeoutMs: { default: 300 * SECOND, min: 1, max: 24 * HOUR },
   commandCpuMs: { default: null, min: 1, max: 24 * HOUR },
@@ -74,6 +82,8 @@ export const BOUNDS = {
   templatePackages: 64,
   /** Templates of one tenant. */
   templates: 32,
+  /** Models that one sandbox, template or agent names. */
+  models: 64,
   /** An image that is imported, unpacked. */
   imageBytes: 16 * 1024 * MIB,
   imageEntries: 500_000,

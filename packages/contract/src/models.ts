@@ -1,6 +1,13 @@
 /** Everything about models: what is served, how a call is reserved, and what the processes say to each other about it. */
 export { model, type Model } from './nouns/model.ts'
 export {
+  modelLimits,
+  modelNames,
+  someModelLimits,
+  type ModelLimits,
+  type SomeModelLimits,
+} from './nouns/sandbox-models.ts'
+export {
   closeModelCall,
   modelUsage,
   openedModelCall,
@@ -27,6 +34,9 @@ export {
   type UpstreamHealth,
 } from './host/keys-api.ts'
 export {
+  ANTHROPIC_VERSIONS,
+  anthropicVersion,
+  type AnthropicVersion,
   MODEL_BODY_BYTES,
   modelName,
   modelRouteOf,

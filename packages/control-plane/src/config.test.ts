@@ -39,6 +39,8 @@ const GOOD = {
     cpus: 2,
     computeSecondsPerDay: 172_800,
     dollarsPerDay: 10,
+    modelCallsPerDay: 1000,
+    modelTokensPerDay: 1_000_000,
   },
   agentStaleMs: 3_600_000,
   approvesVersions: false,

@@ -85,6 +85,8 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
       cpus: 2,
       computeSecondsPerDay: 172_800,
       dollarsPerDay: 10,
+      modelCallsPerDay: 1000,
+      modelTokensPerDay: 1_000_000,
     },
     agentStaleMs: 3_600_000,
     approvesVersions: false,

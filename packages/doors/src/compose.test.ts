@@ -112,7 +112,6 @@ const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'a
 
 async function start(): Promise<{ stop(): Promise<void> }> {
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
-  const sockets = { socket: join(home, 'doors.sock'), controlPlaneSocket: join(home, 'control-plane.sock') }
   const egress = {
     resolvers: [],
     listed: [],
@@ -121,6 +120,11 @@ async function start(): Promise<{ stop(): Promise<void> }> {
     bytes: 1e9,
     idleMs: 60_000,
     totalMs: 60_000,
+  }
+  const sockets = {
+    socket: join(home, 'doors.sock'),
+    controlPlaneSocket: join(home, 'control-plane.sock'),
+    keysSocket: null,
   }
   const rest = { egress, socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)

@@ -3,6 +3,10 @@ import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 import { egressDoor } from './egress/egress-door.ts'
+import { closeLate } from './egress/close-late.ts'
+import { KeysClient } from './keys/keys-client.ts'
+import { CallCloser } from './llm/calls/call-closer.ts'
+import { CallEnd } from './llm/calls/call-end.ts'
 import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
@@ -15,11 +19,15 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
     onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
+    onLateConnection: (late) => closeLate(controlPlane, late, log),
     onLost: () => doors.lost(),
+    onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
+  const closer = new CallCloser(controlPlane, log)
+  const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
-    llm: llmDoor({ log }),
+    llm: llmDoor({ controlPlane, keys, closer, log }),
     egress: egressDoor({ controlPlane, log, settings: config.egress }),
   })
   const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
@@ -28,8 +36,11 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
   return {
     async stop() {
       listener.close()
-      controlPlane.close()
+      // Calls that are cut are reported before the connection goes.
       await doors.closeAll()
+      await closer.stop()
+      controlPlane.close()
+      keys?.close()
     },
   }
 }

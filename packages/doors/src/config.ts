@@ -26,6 +26,8 @@ const doorsConfig = z.strictObject({
     idleMs: z.int().min(1),
     totalMs: z.int().min(1),
   }),
+  /** Where upstreams are dialled. Null where none is configured. */
+  keysSocket: absolute.nullable(),
   /** Who to become once our own socket is there; null keeps who we are. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),

@@ -3,12 +3,11 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DoorConfig, Self } from '@airlock/contract'
+import { AirlockError, type DoorConfig, type Self } from '@airlock/contract'
 import { createLog } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
-import { llmDoor } from './llm/llm-door.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 
@@ -28,8 +27,8 @@ beforeEach(() => {
       const door = await open(at)
       return { ...door, configure: (config) => void configured.push(config) }
     },
-    llm: llmDoor({ log }),
     egress: async () => Promise.reject(new Error('not opened here')),
+    llm: async () => Promise.reject(new AirlockError('sandbox_not_found')),
   })
 })
 afterEach(async () => {

@@ -5,12 +5,15 @@ import { KeyedLock } from '@airlock/std'
 
 export type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
 
+/** `lost`: the control plane is away, so what it takes back is not heard. */
+export type DoorChange = DoorsChange['what'] | 'lost'
+
 /** One open door of one sandbox. */
 export interface Door<C extends DoorConfig = DoorConfig> {
   /** Takes the place of the configuration before, also for connections that are open. */
   configure(config: C): void
   /** What was decided before does not hold any more. */
-  changed(what: DoorsChange['what'] | 'lost'): void
+  changed(what: DoorChange): void
   /** Ends these connections to hosts. Absent for a door that has none. */
   cut?(connections: readonly string[]): void
   /** Lets nobody in any more, cuts connections, and leaves no socket behind. */

@@ -1,6 +1,7 @@
 import type { AgentBoot, GuestBoot } from '@airlock/contract/guest'
 import { startAgent } from './agent.ts'
 import { parseBoot } from './boot.ts'
+import { openBridge } from './doors/bridge.ts'
 import { Guest } from './guest.ts'
 import { HostConnection } from './transport/host-connection.ts'
 
@@ -14,9 +15,12 @@ try {
 }
 
 if ('listen' in boot) void serve(boot)
-else dial(boot)
+else void dial(boot)
 
-function dial(guestBoot: GuestBoot): void {
+async function dial(guestBoot: GuestBoot): Promise<void> {
+  // User code starts on requests of the host, so no program of it can have the port before.
+  await Promise.all((guestBoot.bridges ?? []).map(openBridge))
+
   const connection = new HostConnection(guestBoot.socket)
   const guest = new Guest(guestBoot, connection)
   surviveFaults()

@@ -1,6 +1,14 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AirlockError, CALL_HEADERS, isAirlockError, MODEL_BODY_BYTES, type Reservation } from '@airlock/contract'
+import {
+  AirlockError,
+  anthropicVersion,
+  type AnthropicVersion,
+  CALL_HEADERS,
+  isAirlockError,
+  MODEL_BODY_BYTES,
+  type Reservation,
+} from '@airlock/contract'
 import { OutgoingBody } from './body/outgoing.ts'
 import type { ReservationDesk } from './reservations.ts'
 import type { Answer } from './upstream/answer.ts'
@@ -21,6 +29,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'content-type',
   'content-length',
   CALL_HEADERS.reservation,
+  CALL_HEADERS.version,
 ])
 
 /** Calls of models, each against a reservation. Everything that the doors say is compared with it. */
@@ -36,12 +45,12 @@ export class Calls {
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
     response.once('close', () => gone.abort(new AirlockError('timeout', 'The caller is gone.')))
-    const { length, text } = readHead(request)
+    const { length, text, version } = readHead(request)
     const reservation = this.#options.reservations.take(text)
     const upstream = this.#upstreamOf(reservation)
     const place = upstream.enter()
     try {
-      const answer = await this.#send({ request, length, reservation, upstream, signal: gone.signal })
+      const answer = await this.#send({ request, length, version, reservation, upstream, signal: gone.signal })
       await relay(answer, response, gone.signal)
     } catch (error) {
       // Nobody is there to be told.
@@ -59,7 +68,7 @@ export class Calls {
     return upstream
   }
 
-  async #send({ request, length, reservation, upstream, signal }: Sending): Promise<Answer> {
+  async #send({ request, length, version, reservation, upstream, signal }: Sending): Promise<Answer> {
     if (this.#bodyBytes + length > MOST_BODY_BYTES)
       throw new AirlockError('upstream_busy', 'Too many large bodies are on their way.', { retryAfterS: 1 })
     this.#bodyBytes += length
@@ -67,7 +76,7 @@ export class Calls {
       const body = new OutgoingBody()
       // A refusal leaves the connection whole, so that it is heard.
       for await (const chunk of chunksOf(request)) body.push(chunk)
-      return await upstream.send(reservation, body.end(reservation, upstream.kind), signal)
+      return await upstream.send({ reservation, body: body.end(reservation, upstream.kind), version }, signal)
     } finally {
       this.#bodyBytes -= length
     }
@@ -77,6 +86,7 @@ export class Calls {
 interface Sending {
   readonly request: IncomingMessage
   readonly length: number
+  readonly version: AnthropicVersion | undefined
   readonly reservation: Reservation
   readonly upstream: Upstream
   readonly signal: AbortSignal
@@ -86,8 +96,14 @@ function chunksOf(request: IncomingMessage): AsyncIterable<Buffer> {
   return request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
 }
 
+interface Head {
+  readonly length: number
+  readonly text: string
+  readonly version: AnthropicVersion | undefined
+}
+
 /** Fails closed: a header that we do not know, or a body whose length is not said once, is no call. */
-function readHead({ headers, rawHeaders }: IncomingMessage): { readonly length: number; readonly text: string } {
+function readHead({ headers, rawHeaders }: IncomingMessage): Head {
   const names = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
   const unknown = names.find((name, at) => !KNOWN.has(name) || names.indexOf(name) !== at)
   if (unknown !== undefined) throw new AirlockError('invalid_request', 'A call has a header that it must not have.')
@@ -97,7 +113,9 @@ function readHead({ headers, rawHeaders }: IncomingMessage): { readonly length: 
   const length = Number(/^\d{1,9}$/.exec(headers['content-length'] ?? '')?.[0] ?? NaN)
   if (Number.isNaN(length)) throw new AirlockError('invalid_request', 'A call says the length of its body.')
   if (length > MODEL_BODY_BYTES) throw new AirlockError('body_too_large')
-  return { length, text }
+  const version = anthropicVersion.optional().safeParse(headers[CALL_HEADERS.version])
+  if (!version.success) throw new AirlockError('invalid_request', 'The version of the API is not in the list.')
+  return { length, text, version: version.data }
 }
 
 /** Passes an answer on as fast as the caller reads it. */

@@ -58,7 +58,7 @@ export function processTable(settings: Settings): Stages {
 
 /** Empty without a configured upstream. */
 function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
-  if (Object.keys(settings.config.llm.upstream).length === 0) return []
+  if (!hasUpstream(settings.config)) return []
   return [
     {
       name: 'keys',
@@ -108,7 +108,7 @@ function keys({ stateDir, runtimeDir, config }: Settings) {
   ])
   return {
     publicDir: join(stateDir, 'public'),
-    socket: join(runtimeDir, 'keys.sock'),
+    socket: keysSocket(runtimeDir),
     socketUid: DOORS_UID,
     upstreams: Object.fromEntries(upstreams),
     drop: { uid: KEYS_UID, gid: KEYS_UID },
@@ -148,6 +148,7 @@ function doors({ runtimeDir, config }: Settings) {
       idleMs: config.egress_idle_s * 1000,
       totalMs: config.egress_connection_s * 1000,
     },
+    keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }
@@ -215,6 +216,8 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       // As much as they can do in a day.
       computeSecondsPerDay: Math.ceil(config.agent_cpus * DAY_S),
       dollarsPerDay: DEFAULTS.agentDollarsPerDay.default,
+      modelCallsPerDay: DEFAULTS.agentModelCallsPerDay.default,
+      modelTokensPerDay: DEFAULTS.agentModelTokensPerDay.default,
     },
     drop: { uid: CONTROL_PLANE_UID, gid: CONTROL_PLANE_UID },
   }
@@ -245,6 +248,14 @@ function opaOf({ opa_url: url, opa_path: path, opa_timeout_ms: timeoutMs }: Conf
 /** Which socket a process speaks on is who it is, so each has its own. */
 function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plane'): string {
   return join(runtimeDir, `recorder-${client}.sock`)
+}
+
+function keysSocket(runtimeDir: string): string {
+  return join(runtimeDir, 'keys.sock')
+}
+
+function hasUpstream({ llm }: Config): boolean {
+  return Object.keys(llm.upstream).length > 0
 }
 
 function mainOf(name: string): string {

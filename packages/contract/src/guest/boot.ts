@@ -25,6 +25,15 @@ export interface GuestBoot extends GuestBase {
   readonly groups?: GuestGroups
   /** Where the doors are, and where the token goes. Absent where a sandbox has no door. */
   readonly doors?: string
+  /** Ports of loopback that lead to doors, bound before user code runs. Absent where none does. */
+  readonly bridges?: readonly GuestBridge[]
+}
+
+/** A port of the sandbox's own loopback that leads to a door. */
+export interface GuestBridge {
+  readonly port: number
+  /** The socket of the door: the doors process listens there, and may be restarted. */
+  readonly socket: string
 }
 
 /** In a pod: the guest listens for HTTP itself, and is then the session agent. */
@@ -56,6 +65,12 @@ export interface GuestGroups {
   /** How a whole child group is ended: by `cgroup.kill`, or by `pids.max` = 0 and SIGKILL until it is empty. */
   readonly kill: 'cgroup.kill' | 'pids.max'
 }
+
+/** The port of the door `llm` on 127.0.0.1. */
+export const LLM_PORT = 47_080
+
+/** The same of the egress door: a proxy for HTTP and CONNECT. */
+export const EGRESS_PORT = 47_081
 
 /** Where things are inside every sandbox. */
 export const INSIDE = {

@@ -1,4 +1,13 @@
-export { type AgentBoot, INSIDE, type GuestBoot, type GuestGroups, type GuestPrograms } from './boot.ts'
+export {
+  type AgentBoot,
+  INSIDE,
+  EGRESS_PORT,
+  LLM_PORT,
+  type GuestBoot,
+  type GuestBridge,
+  type GuestGroups,
+  type GuestPrograms,
+} from './boot.ts'
 export { pathBytes, pathText } from './byte-path.ts'
 export { encodeData, encodeMessage, type Frame, FrameDecoder, FrameError, STREAM } from './codec.ts'
 export {

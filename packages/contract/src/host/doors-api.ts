@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
-import { INSIDE } from '../guest/boot.ts'
+import { EGRESS_PORT, INSIDE, LLM_PORT } from '../guest/boot.ts'
 import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
@@ -217,6 +217,37 @@ export type Self = z.infer<typeof self>
 export const renewedToken = z.strictObject({ token: z.string(), lifeMs: z.int(), expiresAt: time })
 export type RenewedToken = z.infer<typeof renewedToken>
 
+const LLM_ORIGIN = `http://127.0.0.1:${LLM_PORT}`
+/** SDKs refuse to start without a key. */
+const PLACEHOLDER = 'placeholder-the-server-holds-the-key'
+
+/** What unmodified clients of models read. */
+const LLM_ENV: Readonly<Record<string, string>> = {
+  OPENAI_BASE_URL: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_BASE: `${LLM_ORIGIN}/v1`,
+  OPENAI_API_KEY: PLACEHOLDER,
+  ANTHROPIC_BASE_URL: LLM_ORIGIN,
+  ANTHROPIC_API_KEY: PLACEHOLDER,
+}
+
+const EGRESS_ORIGIN = `http://127.0.0.1:${EGRESS_PORT}`
+
+/** What clients of HTTP read. Programs differ in the case that they look for. */
+const EGRESS_ENV: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => inBothCases(name, EGRESS_ORIGIN))),
+  NODE_USE_ENV_PROXY: '1',
+}
+
+/** The loopback of the sandbox is its own: servers and doors there are dialled directly. */
+const NO_PROXY = Object.fromEntries(inBothCases('NO_PROXY', '127.0.0.1,localhost'))
+
+function inBothCases(name: string, value: string): [string, string][] {
+  return [
+    [name, value],
+    [name.toLowerCase(), value],
+  ]
+}
+
 /** What programs inside are told: who their sandbox is, and how its door is reached if it has one. */
 export function doorEnv(of: {
   readonly sandbox: string
@@ -226,6 +257,9 @@ export function doorEnv(of: {
   const door = { AIRLOCK_SOCKET: INSIDE.doorSocket, AIRLOCK_TOKEN_FILE: INSIDE.token }
   return {
     ...(of.doors.includes('control') ? door : {}),
+    ...(of.doors.includes('llm') ? LLM_ENV : {}),
+    ...(of.doors.includes('egress') ? EGRESS_ENV : {}),
+    ...(of.doors.some((name) => name === 'llm' || name === 'egress') ? NO_PROXY : {}),
     AIRLOCK_SANDBOX_ID: of.sandbox,
     AIRLOCK_AGENT_ID: of.agent,
   }

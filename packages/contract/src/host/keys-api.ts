@@ -6,7 +6,8 @@ import { upstreamKind, upstreamName } from './model-routes.ts'
  *
  * | call | body → answer |
  * |---|---|
- * | `POST /call` | a request of a model as JSON, with `CALL_HEADERS.reservation` → the upstream's answer, as it comes |
+ * | `POST /call` | a request of a model as JSON, with `CALL_HEADERS.reservation` and perhaps
+ * `CALL_HEADERS.version` → the upstream's answer, as it comes |
  * | `GET /health` | → `keysHealth` |
  *
  * A call has `content-length` and `content-type: application/json`, and no header but these, `host` and `connection`. An
@@ -18,6 +19,8 @@ export const CALL_HEADERS = {
   reservation: 'airlock-reservation',
   status: 'airlock-upstream-status',
   end: 'airlock-end',
+  /** Optional, for routes of Anthropic: one of `ANTHROPIC_VERSIONS`. */
+  version: 'airlock-anthropic-version',
 } as const
 
 /** The life of a `keys` process, in the public directory: a new random text each time it starts. */

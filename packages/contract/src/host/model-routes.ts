@@ -14,6 +14,11 @@ export const modelName = z
 /** No request of a call is longer. Images travel inside of it. */
 export const MODEL_BODY_BYTES = 32 * 1024 * 1024
 
+/** Versions of Anthropic's API that a call may ask for. */
+export const ANTHROPIC_VERSIONS = ['2023-06-01', '2026-10-21'] as const
+export const anthropicVersion = z.enum(ANTHROPIC_VERSIONS)
+export type AnthropicVersion = z.infer<typeof anthropicVersion>
+
 interface ModelRoute {
   /** Behind the version of the API. */
   readonly path: string
@@ -63,13 +68,13 @@ export const MODEL_ROUTES = {
     outputFields: ['max_tokens'],
     fields:
       words(`model messages system stream max_tokens stop_sequences temperature top_p top_k tools tool_choice thinking
-      output_config`),
+      output_config cache_control`),
   },
   count_tokens: {
     path: '/messages/count_tokens',
     shape: 'anthropic',
     outputFields: [],
-    fields: words('model messages system tools tool_choice thinking output_config'),
+    fields: words('model messages system tools tool_choice thinking output_config cache_control'),
   },
 } as const satisfies Record<string, ModelRoute>
 

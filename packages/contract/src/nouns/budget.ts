@@ -8,6 +8,8 @@ const diskBytes = within(DEFAULTS.agentDiskBytes).int()
 const cpus = within(DEFAULTS.agentCpus)
 const computeSecondsPerDay = within(DEFAULTS.agentComputeSecondsPerDay).int()
 const dollarsPerDay = within(DEFAULTS.agentDollarsPerDay)
+const modelCallsPerDay = within(DEFAULTS.agentModelCallsPerDay).int()
+const modelTokensPerDay = within(DEFAULTS.agentModelTokensPerDay).int()
 
 /** What an agent, or all agents of a tenant together, may hold at once and spend in a day (UTC). */
 export const budgetLimits = z.strictObject({
@@ -17,6 +19,8 @@ export const budgetLimits = z.strictObject({
   cpus,
   computeSecondsPerDay,
   dollarsPerDay,
+  modelCallsPerDay,
+  modelTokensPerDay,
 })
 export type BudgetLimits = z.infer<typeof budgetLimits>
 export type BudgetLimitName = keyof BudgetLimits
@@ -31,7 +35,13 @@ export const budget = z.strictObject({
   /** Promised to sandboxes that are being made or live. */
   reserved: z.strictObject({ sandboxes: z.int(), memoryBytes: z.int(), diskBytes: z.int(), cpus: z.number() }),
   /** Used up on this day. */
-  spent: z.strictObject({ day: z.iso.date(), computeSeconds: z.number(), dollars: z.number() }),
+  spent: z.strictObject({
+    day: z.iso.date(),
+    computeSeconds: z.number(),
+    dollars: z.number(),
+    modelCalls: z.int(),
+    modelTokens: z.int(),
+  }),
 })
 export type Budget = z.infer<typeof budget>
 
@@ -44,6 +54,8 @@ export const setBudgetBody = z
     cpus: cpus.nullable(),
     computeSecondsPerDay: computeSecondsPerDay.nullable(),
     dollarsPerDay: dollarsPerDay.nullable(),
+    modelCallsPerDay: modelCallsPerDay.nullable(),
+    modelTokensPerDay: modelTokensPerDay.nullable(),
   })
   .partial()
 export type SetBudgetBody = z.infer<typeof setBudgetBody>

@@ -4,6 +4,7 @@ import { tier } from './decision.ts'
 import { DEFAULTS } from '../defaults.ts'
 import { mount } from './grant.ts'
 import { doorName, doorNames } from '../host/doors-api.ts'
+import { modelLimits, modelNames, someModelLimits } from './sandbox-models.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
 
 /** A bad transition is an error with both names in it; `sandboxes/lifecycle.ts` owns the table of legal moves. */
@@ -127,6 +128,12 @@ export const createSandboxBody = z.strictObject({
   limits: someLimits.default({}),
   tier: tier.default('standard').describe('At least that; a template or a policy may ask for more.'),
   doors: doorNames.default([]).describe('Doors beside `control` and those of the template.'),
+  models: modelNames
+    .default([])
+    .describe('Models that it may name beside those of the template; naming one gives it the door `llm`.'),
+  modelLimits: someModelLimits
+    .default({})
+    .describe('Caps on its calls of models; those of the template hold where absent.'),
 })
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>
 
@@ -146,6 +153,8 @@ export const sandbox = z.strictObject({
   limits,
   mounts: z.array(mount).describe('What it sees of the host: the grants of its agent when it was created.'),
   doors: z.array(doorName).describe('The ways out that it has.'),
+  models: z.array(z.string()).describe('Models that it may name. A rule must allow each call.'),
+  modelLimits,
   ttlMs: z.int(),
   idleMs: z.int(),
   onIdle,

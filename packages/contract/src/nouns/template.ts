@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
 import { doorNames } from '../host/doors-api.ts'
+import { modelNames, someModelLimits } from './sandbox-models.ts'
 import { someLimits } from './sandbox.ts'
 import { envVars, name, time } from './scalars.ts'
 
@@ -22,6 +23,8 @@ export const templateSpec = z.strictObject({
   limits: someLimits.default({}),
   tier: z.enum(['standard', 'strict']).default('standard'),
   doors: doorNames.default([]).describe('Doors of its sandboxes, beside `control`, which every sandbox has.'),
+  models: modelNames.default([]).describe('Models that its sandboxes may name; naming one gives them the door `llm`.'),
+  modelLimits: someModelLimits.default({}).describe('Caps on the calls of models by each of its sandboxes.'),
 })
 export type TemplateSpec = z.infer<typeof templateSpec>
 

@@ -25,10 +25,12 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'capacity_exhausted',
   'host_disk_full',
   'template_not_found',
+  'model_not_found',
   'tenant_not_found',
   'tenant_exists',
   'too_many_agents',
   'too_many_keys',
+  'too_many_requests',
 ])
 
 /** Does the work; if we say no, that is evidence too. A refusal never waits for its record. */

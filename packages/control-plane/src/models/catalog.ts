@@ -18,6 +18,17 @@ export class ModelCatalog {
     throw new AirlockError('model_not_found', `This server has no model ${name}.`, { hint: this.#hint() })
   }
 
+  /** Names behind names and aliases, each once, in their order here. Throws `model_not_found`. */
+  namesOf(asked: readonly string[]): string[] {
+    const wanted = new Set(asked.map((name) => this.get(name)))
+    return this.all.filter((model) => wanted.has(model)).map(({ name }) => name)
+  }
+
+  /** Those of the names that the server still has: an operator may have taken one out. */
+  served(names: readonly string[]): readonly ServedModel[] {
+    return this.all.filter(({ name }) => names.includes(name))
+  }
+
   #hint(): string {
     if (this.all.length === 1)
       return `It has ${DEMO_MODEL.name} alone. An operator configures others: docs/models.md, "Upstreams".`

@@ -1,13 +1,13 @@
-import type { BudgetLimits, CloseModelCall } from '@airlock/contract'
+import { type BudgetLimits, type CloseModelCall, type ModelLimits, modelLimits } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { putSetLimits } from '../store/budgets.ts'
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
-import { listLostModelCalls, type StoredModelCall, sumCeilings } from '../store/model-calls.ts'
+import { listLostModelCalls, type StoredModelCall, sumHeldByCalls } from '../store/model-calls.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { sumSpent, sumUsage } from '../store/usage.ts'
+import { sumSpent, sumSpentBySandbox, sumUsage } from '../store/usage.ts'
 import { closeCall, openCall } from './ledger.ts'
 
 const NOW = Date.parse('2026-11-16T23:59:00Z')
@@ -19,6 +19,8 @@ const DEFAULTS: BudgetLimits = {
   cpus: 2,
   computeSecondsPerDay: 10,
   dollarsPerDay: 1,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 /** Costs $0.25. */
 const USED = { inputTokens: 100_000, outputTokens: 20_000, cacheReadTokens: 100_000, cacheWriteTokens: 10_000 }
@@ -41,9 +43,10 @@ for (const dialect of DIALECTS)
     })
     afterEach(async () => store.close())
 
-    const open = async (of: Partial<StoredModelCall> = {}, by = store): Promise<string> => {
+    const open = async (of: Partial<StoredModelCall> = {}, caps: Partial<ModelLimits> = {}): Promise<string> => {
       const call = aCall(of)
-      await by.transaction((db) => openCall(db, call, DEFAULTS))
+      const sandbox = modelLimits.parse({ concurrentCalls: 256, ...caps })
+      await store.transaction((db) => openCall(db, call, { defaults: DEFAULTS, sandbox }))
       return call.id
     }
     const close = async (id: string, usage: CloseModelCall['usage'], at = NOW) =>
@@ -51,7 +54,7 @@ for (const dialect of DIALECTS)
     const spent = async (agent: string | null = 'a', day = '2026-11-16') =>
       store.query(async (db) => ({
         spent: (await sumSpent(db, { tenant: 'acme', agent, day })).microDollars,
-        held: await sumCeilings(db, { tenant: 'acme', agent, day }),
+        held: (await sumHeldByCalls(db, { tenant: 'acme', agent, day })).microDollars,
       }))
 
     it('hold their ceiling while they are under way, and cost what the upstream reported', async () => {
@@ -125,11 +128,51 @@ for (const dialect of DIALECTS)
       await open({ node: 'other', doors: 'before' })
       await open()
       const lost = async (doors: string | null) => {
-        const found = await store.query((db) => listLostModelCalls(db, { node: 'here', now: NOW, doors, limit: 10 }))
+        const of = { node: 'here', now: NOW, doors, endedBefore: NOW, limit: 10 }
+        const found = await store.query((db) => listLostModelCalls(db, of))
         return found.map(({ id }) => id).toSorted()
       }
       expect(await lost(null)).toEqual([late])
       expect(await lost('now')).toEqual([late, orphan].toSorted())
+    })
+
+    it.each([
+      ['calls', { calls: 10 }, 'The sandbox may make 10 calls of models'],
+      ['tokens', { tokens: 10_500 }, 'The sandbox may use 10500 tokens'],
+      ['dollars', { dollars: 0.1 }, 'The sandbox may spend $0.1'],
+      ['calls at once', { concurrentCalls: 10 }, 'The sandbox may have 10 calls of models at once'],
+    ] as const)('stay within the cap on %s of their sandbox when 50 begin at once', async (_, caps, message) => {
+      const of = { ceilingMicroDollars: 10_000, ceilingTokens: 1000 }
+      const begun = await Promise.allSettled(Array.from({ length: 50 }, () => open(of, caps)))
+      const refused = begun.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []))
+      expect([begun.length - refused.length, refused.length]).toEqual([10, 40])
+      expect(refused.every((text) => text.startsWith(message))).toBe(true)
+    })
+
+    it.each([
+      ['modelCallsPerDay', 10, '--model-calls 20', 'The agent a may make 10 calls of models a day'],
+      ['modelTokensPerDay', 10_500, '--model-tokens 22000', 'The agent a may use 10500 tokens a day'],
+    ] as const)('stay within %s of their agent when 50 begin at once', async (name, limit, option, message) => {
+      await store.query((db) =>
+        putSetLimits(db, { tenant: 'acme', agent: 'a' }, { limits: { [name]: limit }, at: NOW }),
+      )
+      const begun = await Promise.allSettled(
+        Array.from({ length: 50 }, (_, i) => open({ ceilingMicroDollars: 0, sandbox: `sbx_${i}` })),
+      )
+      const refused = begun.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+      expect(begun.length - refused.length).toBe(10)
+      expect(refused[0]).toMatchObject({ code: 'budget_exhausted', hint: expect.stringContaining(option) })
+      expect(refused.every((error) => String(error.message).startsWith(message))).toBe(true)
+    })
+
+    it('that were not sent count in no budget; those without a report count with their ceiling', async () => {
+      const caps = { calls: 2, tokens: 2500 }
+      await close(await open({}, caps), 'unsent')
+      await close(await open({}, caps), 'unreported')
+      await close(await open({ ceilingTokens: 1500 }, caps), { ...NONE, inputTokens: 100 })
+      await expect(open({}, caps)).rejects.toThrow('has made or begun 2')
+      const { calls, tokens } = await store.query((db) => sumSpentBySandbox(db, 'sbx_1'))
+      expect({ calls, tokens }).toEqual({ calls: 2, tokens: 1100 })
     })
 
     it('never cost more together than the budget, however many begin at once', async () => {
@@ -169,6 +212,7 @@ function aCall(of: Partial<StoredModelCall>): Omit<StoredModelCall, 'day'> {
     upstream: 'main',
     price: JSON.stringify(PRICE),
     ceilingMicroDollars: 100_000,
+    ceilingTokens: 1000,
     openedAt: NOW,
     expiresAt: NOW + MINUTE,
     ...of,

@@ -1,5 +1,6 @@
-import { AirlockError, type BudgetLimits, type CloseModelCall, costOf, modelPrices } from '@airlock/contract'
+import { type BudgetLimits, type CloseModelCall, costOf, type ModelLimits, modelPrices } from '@airlock/contract'
 import { dayOf, limitsOf } from '../spend/reserve.ts'
+import { exhausted } from '../spend/exhausted.ts'
 import type { BudgetScope } from '../store/budgets.ts'
 import type { Queries } from '../store/engine/store.ts'
 import {
@@ -7,28 +8,36 @@ import {
   findModelCall,
   insertModelCall,
   type StoredModelCall,
-  sumCeilings,
+  sumHeldByCalls,
 } from '../store/model-calls.ts'
-import { insertUsageFact, sumSpent } from '../store/usage.ts'
+import { insertUsageFact, sumSpent, sumSpentBySandbox } from '../store/usage.ts'
+import { sandboxExhausted, tooDear, tooManyAtOnce } from './exhausted-calls.ts'
 
 /** A call whose end is in the ledger now, with what it cost. */
 export interface ClosedCall extends StoredModelCall {
   readonly microDollars: number
 }
 
+/** Limits that a call is opened under: defaults of the budgets, and the caps of its sandbox. */
+export interface CallRules {
+  readonly defaults: BudgetLimits
+  readonly sandbox: ModelLimits
+}
+
 /**
- * Sets the ceiling of a call aside, in the budgets of its agent and of its tenant, or refuses. Precondition: in a transaction,
- * so that two calls cannot share what is left.
+ * Reserves the ceiling of a call in the caps of its sandbox and in the budgets of its agent and tenant, or refuses. Precondition:
+ * in a transaction, so that two calls cannot share what is left.
  */
 export async function openCall(
   db: Queries,
   call: Omit<StoredModelCall, 'day'>,
-  defaults: BudgetLimits,
+  rules: CallRules,
 ): Promise<StoredModelCall> {
   const { tenant, agent } = call
   const opened = { ...call, day: dayOf(call.openedAt) }
-  await assertAffordable(db, opened, { scope: { tenant, agent }, defaults })
-  await assertAffordable(db, opened, { scope: { tenant, agent: null }, defaults })
+  await assertWithinSandbox(db, opened, rules.sandbox)
+  await assertWithinBudget(db, opened, { scope: { tenant, agent }, defaults: rules.defaults })
+  await assertWithinBudget(db, opened, { scope: { tenant, agent: null }, defaults: rules.defaults })
   await insertModelCall(db, opened)
   return opened
 }
@@ -53,44 +62,66 @@ export async function closeCall(
 }
 
 /** Unknown is never zero: a call without usage is charged its ceiling. */
-function billOf({ ceilingMicroDollars, price }: StoredModelCall, usage: CloseModelCall['usage']) {
-  if (usage === 'unsent') return { ...tokens(0), microDollars: 0, estimated: 0 }
-  if (usage === 'unreported') return { ...tokens(null), microDollars: ceilingMicroDollars, estimated: 1 }
-  return { ...usage, microDollars: costOf(usage, modelPrices.parse(JSON.parse(price))), estimated: 0 }
+function billOf({ ceilingMicroDollars, ceilingTokens, price }: StoredModelCall, usage: CloseModelCall['usage']) {
+  if (usage === 'unsent') return { ...tokens(0), microDollars: 0, estimated: 0, calls: 0, chargedTokens: 0 }
+  if (usage === 'unreported')
+    return { ...tokens(null), microDollars: ceilingMicroDollars, estimated: 1, calls: 1, chargedTokens: ceilingTokens }
+  const microDollars = costOf(usage, modelPrices.parse(JSON.parse(price)))
+  const chargedTokens = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
+  return { ...usage, microDollars, estimated: 0, calls: 1, chargedTokens }
 }
 
 function tokens(count: 0 | null) {
   return { inputTokens: count, outputTokens: count, cacheReadTokens: count, cacheWriteTokens: count }
 }
 
-async function assertAffordable(
+async function assertWithinBudget(
   db: Queries,
   call: StoredModelCall,
   of: { readonly scope: BudgetScope; readonly defaults: BudgetLimits },
 ): Promise<void> {
   const { scope } = of
-  const { dollarsPerDay } = await limitsOf(db, scope, of.defaults)
+  const limits = await limitsOf(db, scope, of.defaults)
   const at = { ...scope, day: call.day }
-  const spent = (await sumSpent(db, at)).microDollars
-  const held = await sumCeilings(db, at)
-  const limit = Math.round(dollarsPerDay * 1e6)
-  const left = Math.max(0, limit - spent - held)
-  if (call.ceilingMicroDollars <= left) return
-  const target = scope.agent ?? `${scope.tenant} --tenant`
-  const more = Math.ceil((spent + held + call.ceilingMicroDollars) / 1e6)
-  throw new AirlockError(
-    'budget_exhausted',
-    `The call may cost ${dollars(call.ceilingMicroDollars)}, and ${nameOf(scope)} has ${dollars(left)} left today: ` +
-      `${dollars(spent)} of ${dollars(limit)} are spent, ${dollars(held)} are reserved for calls under way.`,
-    { hint: `Ask for fewer tokens, or raise it with the admin key: airlock budget set ${target} --dollars ${more}` },
-  )
+  const spent = await sumSpent(db, at)
+  const held = await sumHeldByCalls(db, at)
+  const calls = spent.calls + held.calls
+  if (calls >= limits.modelCallsPerDay)
+    throw exhausted(scope, 'modelCallsPerDay', { used: calls, more: 1, limit: limits.modelCallsPerDay })
+  const used = spent.tokens + held.tokens
+  if (used + call.ceilingTokens > limits.modelTokensPerDay)
+    throw exhausted(scope, 'modelTokensPerDay', { used, more: call.ceilingTokens, limit: limits.modelTokensPerDay })
+  const limit = Math.round(limits.dollarsPerDay * 1e6)
+  if (isOver(call.ceilingMicroDollars, limit - spent.microDollars - held.microDollars))
+    throw tooDear(scope, {
+      ceiling: call.ceilingMicroDollars,
+      spent: spent.microDollars,
+      held: held.microDollars,
+      limit,
+    })
 }
 
-function nameOf({ tenant, agent }: BudgetScope): string {
-  return agent === null ? `the tenant ${tenant}` : `the agent ${agent}`
+/** Caps of a sandbox hold over its whole life. */
+async function assertWithinSandbox(db: Queries, call: StoredModelCall, limits: ModelLimits): Promise<void> {
+  const { sandbox } = call
+  const held = await sumHeldByCalls(db, { sandbox })
+  if (held.calls >= limits.concurrentCalls) throw tooManyAtOnce(limits.concurrentCalls)
+  if (limits.calls === null && limits.tokens === null && limits.dollars === null) return
+  const spent = await sumSpentBySandbox(db, sandbox)
+  const calls = spent.calls + held.calls
+  if (limits.calls !== null && calls >= limits.calls)
+    throw sandboxExhausted('calls', { used: calls, more: 1, limit: limits.calls })
+  const used = spent.tokens + held.tokens
+  if (limits.tokens !== null && used + call.ceilingTokens > limits.tokens)
+    throw sandboxExhausted('tokens', { used, more: call.ceilingTokens, limit: limits.tokens })
+  if (limits.dollars === null) return
+  const limit = Math.round(limits.dollars * 1e6)
+  const money = spent.microDollars + held.microDollars
+  if (isOver(call.ceilingMicroDollars, limit - money))
+    throw sandboxExhausted('dollars', { used: money, more: call.ceilingMicroDollars, limit })
 }
 
-/** Rounded up to the sixth digit, without zeros at the end: $0.0125. */
-function dollars(microDollars: number): string {
-  return `$${Number((microDollars / 1e6).toFixed(6))}`
+/** A call that cannot cost anything passes when nothing is left. */
+function isOver(ceiling: number, left: number): boolean {
+  return ceiling > Math.max(0, left)
 }

@@ -12,9 +12,14 @@ import {
 } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
-import { sumCeilings } from '../store/model-calls.ts'
+import { sumHeldByCalls } from '../store/model-calls.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
+import { ApprovalAnswers } from '../approvals/approvals.ts'
+import { createLifecycle } from '../app/lifecycle-parts.ts'
+import type { Context } from '../app/context.ts'
+import { ApprovalDesk } from '../approvals/desk.ts'
+import { Guardian } from '../policies/guardian.ts'
 import { Policies } from '../policies/policies.ts'
 import { dayOf } from '../spend/reserve.ts'
 import { Usage } from '../spend/usage.ts'
@@ -32,6 +37,7 @@ const SMALL: ServedModel = {
   maxOutput: 1000,
   price: { input: 1_000_000, output: 2_000_000, cacheRead: 0, cacheWrite: 1_000_000 },
 }
+const LARGE: ServedModel = { ...SMALL, name: 'large', aliases: [] }
 const ASKED = { route: 'chat', stream: true, inputTokens: 100, maxOutputTokens: 50, ceilingMicroDollars: 200 } as const
 const USED = { inputTokens: 80, outputTokens: 20, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
@@ -43,6 +49,7 @@ for (const dialect of DIALECTS)
     let calls: ModelCalls
     let sandbox: string
     let publicDir: string
+    let own: Context
     beforeAll(async () => {
       recorder = await TestRecorder.start()
       stores = await dialect.start()
@@ -58,12 +65,14 @@ for (const dialect of DIALECTS)
       writeFileSync(join(publicDir, KEYS_LIFE_FILE), LIFE)
       const reservations = new ReservationDesk(generateKeyPairSync('ed25519').privateKey, publicDir)
       await reservations.publish()
-      calls = new ModelCalls({ ...world.context, models: new ModelCatalog([SMALL]), reservations })
-      sandbox = (await world.lifecycle.creation.create(CALLER, aSandbox())).id
+      own = { ...world.context, models: new ModelCatalog([SMALL, LARGE]), reservations }
+      calls = new ModelCalls(own)
+      const { creation } = createLifecycle(own)
+      sandbox = (await creation.create(CALLER, aSandbox({ models: ['little'] }))).id
     })
     afterEach(async () => world.close())
 
-    const rule = (effect: 'allow' | 'deny', models: string) => ({
+    const rule = (effect: 'allow' | 'deny' | 'ask', models: string) => ({
       id: `${effect}-models`,
       kind: 'model' as const,
       effect,
@@ -83,7 +92,7 @@ for (const dialect of DIALECTS)
     const dollars = async () => (await new Usage(world.context).report(CALLER, {})).items.map((row) => row.dollars)
     const held = async () => {
       const of = { tenant: 'default', agent: 'default', day: dayOf(world.clock.now()) }
-      return world.store.query((db) => sumCeilings(db, of))
+      return (await world.store.query((db) => sumHeldByCalls(db, of))).microDollars
     }
     const story = async () =>
       (await world.evidence(sandbox))
@@ -169,6 +178,46 @@ for (const dialect of DIALECTS)
       await close(callId)
       expect([await held(), await dollars()]).toEqual([0, [0.0002]])
       expect((await story()).map(({ status }) => status)).toEqual(['requested', 'unknown'])
+    })
+
+    it('of a sandbox that ended and that nobody reported become one estimated fact', async () => {
+      await allow(rule('allow', '*'))
+      const { callId } = await open()
+      await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'test' })
+      await calls.closeLost('doors1')
+      expect(await held()).toBe(200)
+      world.clock.advance(31_000)
+      await calls.closeLost('doors1')
+      await close(callId)
+      expect([await held(), (await dollars())[0]]).toEqual([0, 0.0002])
+    })
+
+    it('that need a person are refused at once with the approval, and pass when it is there', async () => {
+      await allow(rule('ask', 'small'))
+      const approvals = new ApprovalDesk({ ...world.context, news: world.context.approvalNews })
+      const guardian = new Guardian({ ...world.context, book: world.context.policies, sources: [], approvals })
+      calls = new ModelCalls({ ...own, guardian })
+      const refusal = await open().catch((error: unknown) => error)
+      expect(refusal).toMatchObject({
+        code: 'approval_required',
+        approval: expect.stringMatching(/^apr_/),
+        hint: expect.stringContaining('airlock approvals approve apr_'),
+      })
+      const { approval = '' } = refusal as { readonly approval?: string }
+      const answers = new ApprovalAnswers(world.context)
+      await answers.approve(caller({ role: 'operator', actor: 'key:other' }), approval, { scope: 'once' })
+      await open()
+      await expect(open()).rejects.toMatchObject({ code: 'approval_required' })
+    })
+
+    it('of a model that the sandbox was not created with are refused, and that is evidence', async () => {
+      await allow(rule('allow', '*'))
+      await expect(open({ model: 'large' })).rejects.toMatchObject({
+        code: 'model_not_found',
+        message: 'This sandbox was created without the model large.',
+        hint: 'Create one that has it: airlock create --model large',
+      })
+      expect(await story()).toMatchObject([{ status: 'denied', error: { code: 'model_not_found' } }])
     })
 
     it('with a ceiling below the price of their output are refused', async () => {

@@ -6,17 +6,20 @@ import {
   type ServedModel,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
+import type { SandboxCaller } from '../app/caller.ts'
 import type { Context } from '../app/context.ts'
-import { deedOf, type Governed } from '../evidence/evidence.ts'
+import type { Deed, Governed } from '../evidence/evidence.ts'
+import { recordRefusal } from '../evidence/refusals.ts'
 import { assertUsable } from '../sandboxes/admit.ts'
 import { findAgent } from '../store/agents.ts'
 import { listLostModelCalls } from '../store/model-calls.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
-import { callerOf } from './caller-of.ts'
 import { closeCall, type ClosedCall, openCall } from './ledger.ts'
 
 /** Longer than the read timeout of any upstream: a call that is open then has no end any more. */
 const CALL_LIFE_MS = 25 * 3_600_000
+/** The doors report the calls of a sandbox that ended within this time. */
+const REPORT_MS = 30_000
 /** Lost calls that are closed in one look of the sweep. */
 const MAX_LOST = 100
 
@@ -50,11 +53,14 @@ export class ModelCalls {
     const { readiness, guardian } = this.#world
     readiness.assert('granting')
     const row = await this.#callerRow(asked.sandbox)
-    const model = this.#world.models.get(asked.model)
-    assertPlausible(asked, model)
     const callId = newId('cal', this.#world.clock.now())
     const caller = callerOf(row, callId)
-    const deed = deedOf(caller, row, { point: 'model.call', payload: describe(asked, model) })
+    const model = await recordRefusal(this.#world, deedOf(row, callId, { asked: asked.model }), async () =>
+      this.#named(asked.model, row),
+    )
+    assertPlausible(asked, model)
+    const deed = deedOf(row, callId, describe(asked, model))
+    // Nobody waits: the program inside is told which approval it needs.
     const passed = await guardian.pass(caller, deed, { kind: 'model', model: model.name })
     return this.#openPassed({ asked, model, row, callId, passed, doors })
   }
@@ -70,7 +76,8 @@ export class ModelCalls {
   async closeLost(doors: string | null): Promise<void> {
     const { store, node, clock } = this.#world
     const now = clock.now()
-    const lost = await store.query((db) => listLostModelCalls(db, { node: node.id, now, doors, limit: MAX_LOST }))
+    const of = { node: node.id, now, doors, endedBefore: now - REPORT_MS, limit: MAX_LOST }
+    const lost = await store.query((db) => listLostModelCalls(db, of))
     for (const { id } of lost)
       await this.close({
         callId: id,
@@ -82,6 +89,15 @@ export class ModelCalls {
       })
   }
 
+  /** Throws for a model that the server does not have, and for one that the sandbox was not made with. */
+  #named(name: string, row: StoredSandbox): ServedModel {
+    const model = this.#world.models.get(name)
+    if (row.models.includes(model.name)) return model
+    throw new AirlockError('model_not_found', `This sandbox was created without the model ${model.name}.`, {
+      hint: `Create one that has it: airlock create --model ${model.name}`,
+    })
+  }
+
   async #openPassed(of: Opening): Promise<OpenedModelCall> {
     const { asked, model, row, callId, passed } = of
     const { store, audit, clock, node, budgetDefaults } = this.#world
@@ -91,8 +107,12 @@ export class ModelCalls {
     const ceilingMicroDollars = asked.ceilingMicroDollars
     const at = { openedAt: now, expiresAt: now + CALL_LIFE_MS }
     const who = { id: callId, node: node.id, doors: of.doors, tenant, agent, sandbox }
-    const call = { ...who, model: model.name, upstream, price: JSON.stringify(model.price), ceilingMicroDollars, ...at }
-    await store.transaction((db) => openCall(db, call, budgetDefaults))
+    const price = JSON.stringify(model.price)
+    const ceilingTokens = asked.inputTokens + asked.maxOutputTokens
+    const call = { ...who, model: model.name, upstream, price, ceilingMicroDollars, ceilingTokens, ...at }
+    await recordRefusal(this.#world, passed, async () =>
+      store.transaction((db) => openCall(db, call, { defaults: budgetDefaults, sandbox: row.modelLimits })),
+    )
     try {
       await audit.require({ ...passed, status: 'requested', payload: { ...passed.payload, call: callId } })
       return { callId, reservation: await this.#reserve(of, now) }
@@ -174,6 +194,16 @@ interface Opening {
   readonly callId: string
   readonly passed: Governed
   readonly doors: string
+}
+
+/** A program inside, which no method of a subject takes: all it can do is ask Guardian. */
+function callerOf({ id, tenant, agent }: StoredSandbox, requestId: string): SandboxCaller {
+  return { principal: { actor: `sandbox:${id}`, tenant, role: 'sandbox', agent, sandbox: id }, requestId }
+}
+
+function deedOf({ id, tenant, agent }: StoredSandbox, requestId: string, payload: Deed['payload']): Deed {
+  const actor = `sandbox:${id}`
+  return { point: 'model.call', tenant, agent, sandbox: id, actor, payload: { requestId, ...payload } }
 }
 
 /** In words that redaction does not take for secrets. */

@@ -47,6 +47,8 @@ describe('admission', () => {
       },
       env: {},
       doors: ['control'],
+      models: [],
+      modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
     })
   })
 

@@ -1,4 +1,12 @@
-import { AirlockError, type CreateSandboxBody, type DoorName, type Limits, type Principal } from '@airlock/contract'
+import {
+  AirlockError,
+  type CreateSandboxBody,
+  type DoorName,
+  type Limits,
+  type ModelLimits,
+  modelLimits,
+  type Principal,
+} from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import type { Queries } from '../store/engine/store.ts'
 import { assertNotKilled } from '../kills/kill-list.ts'
@@ -19,6 +27,9 @@ export interface Admitted {
   /** What the caller asked for, over what the template has. */
   readonly env: CreateSandboxBody['env']
   readonly doors: DoorName[]
+  /** As they were named: the catalog knows which are there. */
+  readonly models: readonly string[]
+  readonly modelLimits: ModelLimits
 }
 
 /**
@@ -34,13 +45,16 @@ export async function admit(db: Queries, principal: Principal, body: SandboxOfAg
   const template = await templateFacts(db, { tenant: principal.tenant, name: body.template })
   assertBuilt(template.spec.doors, 'template_invalid')
   assertBuilt(body.doors, 'invalid_request')
+  const models = [...template.spec.models, ...body.models]
   return {
     agent: agent.id,
     generation: agent.state === 'connected' ? agent.generation : agent.generation + 1,
     template,
     limits: fillLimits({ ...template.spec.limits, ...body.limits }),
     env: { ...template.spec.env, ...body.env },
-    doors: doorsOf(template.spec.doors, body.doors),
+    doors: doorsOf(template.spec.doors, body.doors, models.length > 0 ? ['llm'] : []),
+    models,
+    modelLimits: modelLimits.parse({ ...template.spec.modelLimits, ...body.modelLimits }),
   }
 }
 

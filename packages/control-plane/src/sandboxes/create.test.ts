@@ -73,6 +73,8 @@ for (const dialect of DIALECTS)
           },
           mounts: [],
           doors: ['control'],
+          models: [],
+          modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
           ttlMs: 5000,
           idleMs: 3_600_000,
           onIdle: 'terminate',
@@ -105,7 +107,13 @@ for (const dialect of DIALECTS)
               limits: world.budget,
               set: [],
               reserved: { sandboxes: 1, memoryBytes: 536_870_912, diskBytes: 1_073_741_824, cpus: 1 },
-              spent: { day: new Date(now).toISOString().slice(0, 10), computeSeconds: 0, dollars: 0 },
+              spent: {
+                day: new Date(now).toISOString().slice(0, 10),
+                computeSeconds: 0,
+                dollars: 0,
+                modelCalls: 0,
+                modelTokens: 0,
+              },
             },
           },
         } satisfies CreatedSandbox)

@@ -151,7 +151,9 @@ export class Creation {
     return recordRefusal(this.#context, refusedDeed(caller, body), async () =>
       store.query(async (db) => {
         this.#assertAlive(caller.principal.tenant, body.agent)
-        return admit(db, caller.principal, body)
+        const admitted = await admit(db, caller.principal, body)
+        this.#context.models.namesOf(admitted.models)
+        return admitted
       }),
     )
   }
@@ -255,6 +257,8 @@ export class Creation {
       limits: admitted.limits,
       mounts: [],
       doors: admitted.doors,
+      models: this.#context.models.namesOf(admitted.models),
+      modelLimits: admitted.modelLimits,
       ttlMs: body.ttlMs,
       idleMs: body.idleMs,
       onIdle: body.onIdle,
@@ -275,12 +279,12 @@ export class Creation {
   }
 
   #deed(row: StoredSandbox, body: Asked): Governed {
-    const { name, template, labels, limits, mounts, doors, generation } = row
+    const { name, template, labels, limits, mounts, doors, models, modelLimits, generation } = row
     const env = Object.keys(body.env)
     const { ttlMs, endsAt } = row
     const { reservation, tier } = body
     const made = { name, template, tier, labels, limits, mounts, doors, generation, env, ttlMs, endsAt, reservation }
-    return saying(body.passed, made, row.id)
+    return saying(body.passed, models.length > 0 ? { ...made, models, modelLimits } : made, row.id)
   }
 
   #permit(row: StoredSandbox, asked: Asked & Pick<Inserted, 'mounts'>): string {

@@ -12,6 +12,8 @@ const DEFAULTS = {
   cpus: 2,
   computeSecondsPerDay: 172_800,
   dollarsPerDay: 10,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 
 let dir: string
@@ -30,7 +32,7 @@ afterEach(async () => {
 it('keeps what was set, goes back to the defaults, and puts both on record', async () => {
   const { budgets } = registry.who
   const unused = { reserved: { sandboxes: 0, memoryBytes: 0, diskBytes: 0, cpus: 0 } }
-  const spent = { spent: { day: '1970-01-01', computeSeconds: 0, dollars: 0 } }
+  const spent = { spent: { day: '1970-01-01', computeSeconds: 0, dollars: 0, modelCalls: 0, modelTokens: 0 } }
   const whole = { tenant: 'acme', agent: 'a', ...unused, ...spent }
   expect(await budgets.ofAgent(as(), 'a')).toEqual({ ...whole, limits: DEFAULTS, set: [] })
   await budgets.setAgent(as(), 'a', { cpus: 8, sandboxes: 0 })

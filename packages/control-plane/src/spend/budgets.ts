@@ -100,13 +100,19 @@ export async function readBudget(
 ): Promise<Budget> {
   const day = dayOf(by.at)
   const { sandboxes, memoryBytes, diskBytes, cpuMillis } = await sumHeld(db, scope)
-  const { computeMs, microDollars } = await sumSpent(db, { ...scope, day })
+  const { computeMs, microDollars, calls, tokens } = await sumSpent(db, { ...scope, day })
   return {
     ...scope,
     limits: await limitsOf(db, scope, by.defaults),
     set: namesOf(await findSetLimits(db, scope)),
     reserved: { sandboxes, memoryBytes, diskBytes, cpus: cpuMillis / 1000 },
-    spent: { day, computeSeconds: computeMs / 1000, dollars: microDollars / 1e6 },
+    spent: {
+      day,
+      computeSeconds: computeMs / 1000,
+      dollars: microDollars / 1e6,
+      modelCalls: calls,
+      modelTokens: tokens,
+    },
   }
 }
 
@@ -117,6 +123,8 @@ const NAMES = [
   'cpus',
   'computeSecondsPerDay',
   'dollarsPerDay',
+  'modelCallsPerDay',
+  'modelTokensPerDay',
 ] as const satisfies readonly BudgetLimitName[]
 
 function namesOf(limits: SetLimits): BudgetLimitName[] {

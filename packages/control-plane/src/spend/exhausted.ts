@@ -46,6 +46,16 @@ const TEXTS: Readonly<Record<BudgetLimitName, (amounts: Amounts) => Text>> = {
     `--dollars ${2 * limit}`,
     'Wait for tomorrow (UTC)',
   ],
+  modelCallsPerDay: ({ used, limit }) => [
+    `may make ${limit} calls of models a day, and has made or begun ${used}`,
+    `--model-calls ${2 * limit || 1}`,
+    'Wait for tomorrow (UTC)',
+  ],
+  modelTokensPerDay: ({ used, more, limit }) => [
+    `may use ${limit} tokens a day: ${used} are used or reserved, and the call may use ${more}`,
+    `--model-tokens ${2 * (used + more)}`,
+    'Ask for fewer tokens',
+  ],
 }
 
 function ofBytes({ used, more, limit }: Amounts, what: string): string {

@@ -17,6 +17,8 @@ const LIMITS: BudgetLimits = {
   cpus: 2,
   computeSecondsPerDay: 10,
   dollarsPerDay: 1,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 const ROOMY: NodeCapacity = { sandboxes: 1000, memoryBytes: 1e9, diskBytes: 1e9, isDiskFull: false, cpus: 1000 }
 const TINY = { memoryBytes: 1, diskBytes: 1, cpus: 0.1 } as const

@@ -104,6 +104,8 @@ function defaultsOf(of: BudgetScope, agent: BudgetLimits): BudgetLimits {
     cpus: agent.cpus * BOUNDS.tenantShare,
     computeSecondsPerDay: agent.computeSecondsPerDay * BOUNDS.tenantShare,
     dollarsPerDay: agent.dollarsPerDay * BOUNDS.tenantShare,
+    modelCallsPerDay: agent.modelCallsPerDay * BOUNDS.tenantShare,
+    modelTokensPerDay: agent.modelTokensPerDay * BOUNDS.tenantShare,
   }
 }
 

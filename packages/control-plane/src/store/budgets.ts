@@ -32,6 +32,8 @@ const storedBudget = z.object({
   cpuMillis: limit,
   computeSecondsPerDay: limit,
   microDollarsPerDay: limit,
+  modelCallsPerDay: limit,
+  modelTokensPerDay: limit,
 })
 
 export async function findSetLimits(db: Queries, of: BudgetScope): Promise<SetLimits> {
@@ -109,6 +111,7 @@ export async function releaseReservation(db: Queries, sandbox: string): Promise<
 
 function fromRow(row: z.infer<typeof storedBudget>): SetLimits {
   const { sandboxes, memoryBytes, diskBytes, cpuMillis, computeSecondsPerDay, microDollarsPerDay } = row
+  const { modelCallsPerDay, modelTokensPerDay } = row
   return {
     ...(sandboxes === null ? {} : { sandboxes }),
     ...(memoryBytes === null ? {} : { memoryBytes }),
@@ -116,6 +119,8 @@ function fromRow(row: z.infer<typeof storedBudget>): SetLimits {
     ...(cpuMillis === null ? {} : { cpus: cpuMillis / 1000 }),
     ...(computeSecondsPerDay === null ? {} : { computeSecondsPerDay }),
     ...(microDollarsPerDay === null ? {} : { dollarsPerDay: microDollarsPerDay / 1e6 }),
+    ...(modelCallsPerDay === null ? {} : { modelCallsPerDay }),
+    ...(modelTokensPerDay === null ? {} : { modelTokensPerDay }),
   }
 }
 
@@ -128,5 +133,7 @@ function toColumns(limits: SetLimits): Omit<BudgetTable, 'tenant' | 'agent' | 'u
     cpuMillis: cpus === undefined ? null : Math.round(cpus * 1000),
     computeSecondsPerDay: computeSecondsPerDay ?? null,
     microDollarsPerDay: dollarsPerDay === undefined ? null : Math.round(dollarsPerDay * 1e6),
+    modelCallsPerDay: limits.modelCallsPerDay ?? null,
+    modelTokensPerDay: limits.modelTokensPerDay ?? null,
   }
 }

@@ -25,30 +25,71 @@ export async function deleteModelCall(db: Queries, id: string): Promise<void> {
   await db.deleteFrom('modelCalls').where('id', '=', id).execute()
 }
 
-/** Money set aside on a day for the calls of an agent, or with null of its whole tenant. */
-export async function sumCeilings(db: Queries, of: BudgetScope & { readonly day: string }): Promise<number> {
-  let query = db
-    .selectFrom('modelCalls')
-    .select(({ fn }) => fn.sum('ceilingMicroDollars').as('sum'))
-    .where('tenant', '=', of.tenant)
-    .where('day', '=', of.day)
-  if (of.agent !== null) query = query.where('agent', '=', of.agent)
-  return amount.parse((await query.executeTakeFirstOrThrow()).sum)
+/** Reserved for calls under way. */
+export interface HeldByCalls {
+  readonly calls: number
+  readonly tokens: number
+  readonly microDollars: number
 }
 
-/** Calls of a node that nobody will report: they are over time, or their doors process is gone. */
+const held = z.object({ calls: amount, tokens: amount, microDollars: amount })
+
+/** Reserved on a day for the calls of an agent, or with null of its whole tenant; or for those of a sandbox. */
+export async function sumHeldByCalls(
+  db: Queries,
+  of: (BudgetScope & { readonly day: string }) | { readonly sandbox: string },
+): Promise<HeldByCalls> {
+  let query = db
+    .selectFrom('modelCalls')
+    .select(({ fn }) => [
+      fn.countAll().as('calls'),
+      fn.sum('ceilingTokens').as('tokens'),
+      fn.sum('ceilingMicroDollars').as('microDollars'),
+    ])
+  if ('sandbox' in of) query = query.where('sandbox', '=', of.sandbox)
+  else query = query.where('tenant', '=', of.tenant).where('day', '=', of.day)
+  if ('agent' in of && of.agent !== null) query = query.where('agent', '=', of.agent)
+  return held.parse(await query.executeTakeFirstOrThrow())
+}
+
+/** Calls under way on a node, by model. */
+export async function countModelCalls(db: Queries, node: string): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('modelCalls')
+    .select(({ fn }) => ['model', fn.countAll().as('calls')])
+    .where('node', '=', node)
+    .groupBy('model')
+    .execute()
+  return new Map(rows.map(({ model, calls }) => [model, Number(calls)]))
+}
+
+/** Calls of a node that nobody will report: they are over time, their doors process is gone, or their sandbox ended before `endedBefore`. */
 export async function listLostModelCalls(
   db: Queries,
-  of: { readonly node: string; readonly now: number; readonly doors: string | null; readonly limit: number },
+  of: {
+    readonly node: string
+    readonly now: number
+    readonly doors: string | null
+    readonly endedBefore: number
+    readonly limit: number
+  },
 ): Promise<readonly StoredModelCall[]> {
   return db
     .selectFrom('modelCalls')
     .selectAll()
     .where('node', '=', of.node)
     .where((where) =>
-      where.or([where('expiresAt', '<=', of.now), ...(of.doors === null ? [] : [where('doors', '<>', of.doors)])]),
+      where.or([
+        where('expiresAt', '<=', of.now),
+        where('sandbox', 'in', endedSandboxes(db, of.endedBefore)),
+        ...(of.doors === null ? [] : [where('doors', '<>', of.doors)]),
+      ]),
     )
     .orderBy('openedAt')
     .limit(of.limit)
     .execute()
+}
+
+function endedSandboxes(db: Queries, before: number) {
+  return db.selectFrom('sandboxes').select('id').where('endedAt', '<=', before)
 }

@@ -5,6 +5,7 @@ import {
   labels,
   type Limits,
   limits,
+  modelLimits,
   mount,
   pausedBy,
   sandbox as shownSandbox,
@@ -41,6 +42,8 @@ const storedSandbox = z.object({
   limits: jsonColumn(limits),
   mounts: jsonColumn(z.array(mount)),
   doors: jsonColumn(z.array(doorName)),
+  models: jsonColumn(z.array(z.string())),
+  modelLimits: jsonColumn(modelLimits),
   ttlMs: z.int(),
   idleMs: z.int(),
   onIdle: shownSandbox.shape.onIdle,
@@ -82,13 +85,15 @@ export type SandboxChanges = Partial<
 
 /** Ids are new, so one that is there came from us, by a try whose answer was lost. */
 export async function insertSandbox(db: Queries, sandbox: StoredSandbox): Promise<void> {
-  const { labels, limits, mounts, doors, error, isolation, recorded, ...rest } = sandbox
+  const { labels, limits, mounts, doors, models, modelLimits: caps, error, isolation, recorded, ...rest } = sandbox
   const row: Insertable<SandboxTable> = {
     ...rest,
     labels: JSON.stringify(labels),
     limits: JSON.stringify(limits),
     mounts: JSON.stringify(mounts),
     doors: JSON.stringify(doors),
+    models: JSON.stringify(models),
+    modelLimits: JSON.stringify(caps),
     error: error && JSON.stringify(error),
     isolation: isolation && JSON.stringify(isolation),
     recorded: recorded ? 1 : 0,

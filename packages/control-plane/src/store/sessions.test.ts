@@ -236,6 +236,8 @@ const SANDBOX: StoredSandbox = {
   },
   mounts: [],
   doors: ['control'],
+  models: [],
+  modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
   ttlMs: 1000,
   idleMs: 1000,
   onIdle: 'terminate',

@@ -15,16 +15,23 @@ export const COMPUTE = {
   cacheReadTokens: null,
   cacheWriteTokens: null,
   estimated: 0,
+  calls: 0,
+  chargedTokens: 0,
 } as const
 
 /** What facts add up to. */
 export interface Spent {
   readonly computeMs: number
   readonly microDollars: number
+  /** Of models. */
+  readonly calls: number
+  readonly tokens: number
 }
 
 /** A sum comes as text from one dialect, and as null of nothing from both. */
 const amount = z.coerce.number().pipe(z.int())
+
+const spent = z.object({ computeMs: amount, microDollars: amount, calls: amount, tokens: amount })
 
 /** A fact that is there stays as it is: the same key is the same fact. */
 export async function insertUsageFact(db: Queries, fact: StoredUsageFact): Promise<void> {
@@ -42,11 +49,32 @@ export async function sumSpent(
 ): Promise<Spent> {
   let query = db
     .selectFrom('usageFacts')
-    .select(({ fn }) => [fn.sum('computeMs').as('computeMs'), fn.sum('microDollars').as('microDollars')])
+    .select(({ fn }) => [
+      fn.sum('computeMs').as('computeMs'),
+      fn.sum('microDollars').as('microDollars'),
+      fn.sum('calls').as('calls'),
+      fn.sum('chargedTokens').as('tokens'),
+    ])
     .where('tenant', '=', of.tenant)
     .where('day', '=', of.day)
   if (of.agent !== null) query = query.where('agent', '=', of.agent)
-  return z.object({ computeMs: amount, microDollars: amount }).parse(await query.executeTakeFirstOrThrow())
+  return spent.parse(await query.executeTakeFirstOrThrow())
+}
+
+/** What the model calls of a sandbox used up in its whole life. */
+export async function sumSpentBySandbox(db: Queries, sandbox: string): Promise<Spent> {
+  const row = await db
+    .selectFrom('usageFacts')
+    .select(({ fn }) => [
+      fn.sum('computeMs').as('computeMs'),
+      fn.sum('microDollars').as('microDollars'),
+      fn.sum('calls').as('calls'),
+      fn.sum('chargedTokens').as('tokens'),
+    ])
+    .where('sandbox', '=', sandbox)
+    .where('source', '=', 'model')
+    .executeTakeFirstOrThrow()
+  return spent.parse(row)
 }
 
 const billed = z.object({ facts: amount, wallMs: amount, cpuMs: amount, computeMs: amount })

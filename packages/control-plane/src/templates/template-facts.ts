@@ -11,7 +11,15 @@ export interface TemplateFacts {
   readonly image: string | null
 }
 
-const PLAIN: TemplateSpec = { packages: [], env: {}, limits: {}, tier: 'standard', doors: [] }
+const PLAIN: TemplateSpec = {
+  packages: [],
+  env: {},
+  limits: {},
+  tier: 'standard',
+  doors: [],
+  models: [],
+  modelLimits: {},
+}
 const DATA = ['python3-matplotlib', 'python3-numpy', 'python3-pandas', 'python3-pil', 'python3-pip']
 const GIB = 1024 * 1024 * 1024
 

@@ -181,7 +181,7 @@ function throwOnUnbuilt(name: string, spec: TemplateSpec): void {
 
 function canonical(spec: Partial<TemplateSpec>): TemplateSpec {
   const packages = [...new Set(spec.packages)].toSorted()
-  return { env: {}, limits: {}, tier: 'standard', doors: [], ...spec, packages }
+  return { env: {}, limits: {}, tier: 'standard', doors: [], models: [], modelLimits: {}, ...spec, packages }
 }
 
 function given(limits: TemplateSpec['limits']): Record<string, number | null> {

@@ -19,6 +19,8 @@ const BUDGET = {
   cpus: 2,
   computeSecondsPerDay: 172_800,
   dollarsPerDay: 10,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 
 type Ended = Parameters<AgentEnds['endSandboxesOf']>

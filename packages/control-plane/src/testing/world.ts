@@ -72,6 +72,8 @@ const AMPLE = {
   cpus: 100,
   computeSecondsPerDay: 1e6,
   dollarsPerDay: 1,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 
 interface WorldOptions {

@@ -5,7 +5,7 @@ import { type ControlCall, DOORS_PROTOCOL, type DoorsChange, fromDoors, type Fro
 import { createLog, deadline, waitFor } from '@airlock/std'
 import { LineSocket, listenForConnections, type PrivateListener } from '@airlock/wire'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ControlPlaneLink } from './control-plane-link.ts'
+import { ControlPlaneLink, type LateOpen } from './control-plane-link.ts'
 
 const ONE = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const TWO = 'sbx_0000000000bbbbbbbbbbbbbbbb'
@@ -14,6 +14,7 @@ const NOT_READY = { code: 'not_ready', retryable: true }
 
 let dir: string
 let link: ControlPlaneLink
+let late: LateOpen[]
 let controlPlane: PrivateListener | undefined
 /** The latest connection of the doors, at the control plane. */
 let line: LineSocket | undefined
@@ -27,6 +28,7 @@ beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-link-'))
   heard = []
   changes = []
+  late = []
   protocol = DOORS_PROTOCOL
   answersPings = true
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
@@ -36,6 +38,8 @@ beforeEach(() => {
     onChanged: (change) => changes.push(change),
     onCut: () => {},
     onLost: () => {},
+    onLateOpen: (open) => late.push(open),
+    onLateConnection: () => {},
     pingMs: 20,
   })
   link.open()

@@ -43,6 +43,17 @@ interface CallOptions {
   readonly signal: AbortSignal
 }
 
+/** A connection to a host that was opened after it had been given up. */
+export interface LateConnection {
+  readonly connection: string
+  readonly sandbox: string
+}
+
+export interface LateOpen {
+  readonly callId: string
+  readonly sandbox: string
+}
+
 interface LinkOptions {
   readonly socket: string
   readonly log: Log
@@ -52,6 +63,10 @@ interface LinkOptions {
   readonly onCut: (cut: { readonly sandbox: string; readonly connections: readonly string[] }) => void
   /** Nothing that was decided can be taken back any more. */
   readonly onLost: () => void
+  /** An open of a model call was answered after it had been given up. The call must be closed. */
+  readonly onLateOpen: (late: LateOpen) => void
+  /** The same of a connection to a host. */
+  readonly onLateConnection: (late: LateConnection) => void
   readonly pingMs?: number
 }
 
@@ -63,6 +78,8 @@ export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
   readonly #process = newId('doors')
+  /** Sandboxes of model calls and connections whose open has no answer yet, also of those that were given up. */
+  readonly #opening = new Map<number, string>()
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
   /** Open, and perhaps not greeted yet. */
@@ -149,7 +166,10 @@ export class ControlPlaneLink {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       if (signal.aborted) onAbort()
-      else this.#send({ type: 'call', id, call })
+      else {
+        if (call.ask === 'model.open' || call.ask === 'network.open') this.#opening.set(id, call.sandbox)
+        this.#send({ type: 'call', id, call })
+      }
       return await answer
     } finally {
       clearTimeout(late)
@@ -173,8 +193,9 @@ export class ControlPlaneLink {
       case 'hello':
         return this.#hello(frame.protocol, socket)
       case 'answer':
-        return void this.#pending.settle(frame.id, frame.value)
+        return this.#answer(frame)
       case 'refusal':
+        this.#opening.delete(frame.id)
         return void this.#pending.settle(frame.id, refusalOf(frame.error))
       case 'changed':
         return this.#changed(frame.change)
@@ -183,6 +204,16 @@ export class ControlPlaneLink {
       case 'pong':
         this.#unansweredPings = 0
     }
+  }
+
+  #answer({ id, value }: Extract<FromControlPlane, { type: 'answer' }>): void {
+    const sandbox = this.#opening.get(id)
+    this.#opening.delete(id)
+    if (this.#pending.settle(id, value) || sandbox === undefined) return
+    const late = openedModelCall.safeParse(value)
+    if (late.success) this.#options.onLateOpen({ callId: late.data.callId, sandbox })
+    const connection = openedNetworkCall.safeParse(value)
+    if (connection.success) this.#options.onLateConnection({ connection: connection.data.connection, sandbox })
   }
 
   #hello(protocol: number, socket: LineSocket): void {
@@ -217,6 +248,7 @@ export class ControlPlaneLink {
     const wasGreeted = this.#isGreeted
     this.#socket = undefined
     this.#isGreeted = false
+    this.#opening.clear()
     this.#pending.refuse(null, away())
     if (wasGreeted) this.#options.onLost()
   }

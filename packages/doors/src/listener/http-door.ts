@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { AirlockError, toAirlockError } from '@airlock/contract'
 import { endSoon, type Log, newId, type Rate, TokenBucket } from '@airlock/std'
 import { readBounded, sendJson } from '@airlock/wire'
+import type { ByteBudget } from './byte-budget.ts'
 import { type Head, readHead } from './plain-head.ts'
 import { refuse, refuseMalformed } from './refuse.ts'
 import { Seats } from './seats.ts'
@@ -28,8 +29,13 @@ export interface DoorRequest {
   readonly requestId: string
   readonly token: string | null
   readonly body: Buffer
+  /** The request target, as it stands in the request line. */
+  readonly target: string
+  readonly headers: IncomingMessage['headers']
   /** Aborts when the connection is gone. */
   readonly signal: AbortSignal
+  /** Gives the bytes of the body back to `bodies`. Happens by itself when the request is answered. */
+  readonly release: () => void
 }
 
 export interface Route {
@@ -48,11 +54,19 @@ export interface HttpDoorOptions {
   readonly path: string
   /** What clients may call the door. Nothing depends on it; a request that names another host is not for us. */
   readonly hosts: ReadonlySet<string>
-  /** `METHOD /path` → route: the whole list. */
+  /** The whole list. */
   readonly routes: Readonly<Record<string, Route>>
+  /** The name of a request in `routes`: `METHOD /path` by default. */
+  readonly nameOf?: (request: IncomingMessage) => string | undefined
+  /** Answers an error and ends the connection, in the shape that clients of this door read. */
+  readonly refuse?: Refuse
+  /** Bound on bodies under way, which a request waits for before its body is read. */
+  readonly bodies?: ByteBudget
   readonly bounds: DoorBounds
   readonly log: Log
 }
+
+export type Refuse = (exchange: Exchange, error: AirlockError, requestId: string) => void
 
 /** A route that answers JSON. */
 export function json(answer: (request: DoorRequest) => Promise<unknown>): Route['answer'] {
@@ -69,7 +83,7 @@ export async function openHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> 
   return door
 }
 
-interface Exchange {
+export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
 }
@@ -85,7 +99,7 @@ interface OpenRoute extends Route {
  * that follows a refusal on its connection is read. When all connections are taken, the one that is idle for the longest time
  * makes room.
  */
-class HttpDoor {
+export class HttpDoor {
   readonly #options: HttpDoorOptions
   readonly #server: Server
   readonly #seats: Seats
@@ -150,7 +164,8 @@ class HttpDoor {
   /** At once, before the next request of the connection is read. */
   #admit(request: IncomingMessage): { readonly route: OpenRoute; readonly head: Head } {
     throwOnWait(this.#bucket.take())
-    const route = this.#routes.get(`${request.method} ${request.url}`)
+    const { nameOf = plainName } = this.#options
+    const route = this.#routes.get(nameOf(request) ?? '')
     if (!route) throw new AirlockError('route_not_found')
     const head = readHead(request, { hosts: this.#options.hosts, maxBodyBytes: route.maxBodyBytes })
     if (route.underWay >= (route.atOnce ?? Infinity)) throw new AirlockError('too_many_requests')
@@ -159,26 +174,32 @@ class HttpDoor {
   }
 
   // oxlint-disable-next-line max-params -- a route, what it is asked, and where the answer goes
-  async #serve(route: OpenRoute, { token }: Head, exchange: Exchange): Promise<void> {
+  async #serve(route: OpenRoute, { token, length }: Head, exchange: Exchange): Promise<void> {
     const { request, response } = exchange
+    const { url: target = '', headers } = request
     const requestId = newId('req')
+    let release = () => {}
     route.underWay += 1
     try {
+      release = this.#options.bodies?.take(length) ?? release
       const body = await readBounded(request, { maxBytes: route.maxBodyBytes })
       await this.#seats.during(request.socket, async (signal) =>
-        route.answer({ requestId, token, body, signal }, response),
+        route.answer({ requestId, token, body, target, headers, signal, release }, response),
       )
     } catch (thrown) {
       this.#refuse(exchange, toAirlockError(thrown), requestId)
     } finally {
+      release()
       route.underWay -= 1
     }
   }
 
   /** Programs that were refused start anew, on another connection. */
-  #refuse({ request, response }: Exchange, error: AirlockError, requestId = newId('req')): void {
-    this.#refused.add(request.socket)
-    refuse(response, error, requestId)
+  #refuse(exchange: Exchange, error: AirlockError, requestId = newId('req')): void {
+    this.#refused.add(exchange.request.socket)
+    const { refuse: shaped } = this.#options
+    if (shaped) shaped(exchange, error, requestId)
+    else refuse(exchange.response, error, requestId)
   }
 }
 
@@ -192,6 +213,10 @@ function parserOf({ headMs, requestMs, idleMs }: DoorBounds) {
     insecureHTTPParser: false,
     requireHostHeader: true,
   } as const
+}
+
+function plainName({ method, url }: IncomingMessage): string {
+  return `${method} ${url}`
 }
 
 function opened(route: Route): OpenRoute {

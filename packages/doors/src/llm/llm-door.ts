@@ -1,24 +1,151 @@
 import { join } from 'node:path'
-import { DOOR_SOCKETS } from '@airlock/contract'
-import type { Log } from '@airlock/std'
-import type { ConfigOf, OpenDoor } from '../doors.ts'
-import { openHttpDoor } from '../listener/http-door.ts'
+import type { IncomingMessage } from 'node:http'
+import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
+import { LLM_PORT } from '@airlock/contract/guest'
+import type { DoorChange, ConfigOf, Door, OpenDoor } from '../doors.ts'
+import { ByteBudget } from '../listener/byte-budget.ts'
+import {
+  type DoorRequest,
+  type Exchange,
+  type HttpDoor,
+  json,
+  openHttpDoor,
+  type Route,
+} from '../listener/http-door.ts'
+import { describeModel, listModels } from './answer/model-list.ts'
+import { answerError } from './calls/answer-error.ts'
+import { OpenCalls } from './calls/open-calls.ts'
+import { findModel, prepareCall } from './calls/prepare-call.ts'
+import { serveCall, type ServeParts } from './calls/serve-call.ts'
+import { readHeaders } from './request/read-headers.ts'
+import { type CallName, findRoute, protocolOf } from './routes/find-route.ts'
 
+const MIB = 1024 * 1024
+const HOSTS: ReadonlySet<string> = new Set([
+  ...['127.0.0.1', 'localhost'].flatMap((host) => [host, `${host}:${LLM_PORT}`]),
+  'airlock',
+])
 const BOUNDS = {
-  connections: 64,
-  requestsPerConnection: 1000,
+  connections: 256,
+  requestsPerConnection: 10_000,
   headMs: 5_000,
   requestMs: 60_000,
   idleMs: 5_000,
   silentMs: 10_000,
-  rate: { burst: 200, perSecond: 100 },
+  rate: { burst: 1_000, perSecond: 500 },
 } as const
+const CALLS_AT_ONCE = 200
+/** Two of the largest bodies of one sandbox, and eight of all. */
+const BODIES_OF_SANDBOX = 64 * MIB
+const BODIES_OF_ALL = 256 * MIB
 
-/** The door of models. It has no route yet, so every request is refused. */
-export function llmDoor({ log }: { readonly log: Log }): OpenDoor<ConfigOf<'llm'>> {
-  return async ({ dir }) => {
-    const hosts = new Set(['127.0.0.1:47080'])
-    const http = await openHttpDoor({ path: join(dir, DOOR_SOCKETS.llm), hosts, routes: {}, bounds: BOUNDS, log })
-    return { configure: () => {}, changed: () => http.cut(), close: async () => http.close() }
+type LlmConfig = ConfigOf<'llm'>
+
+/**
+ * The door of models: what `openai` and `@anthropic-ai/sdk` ask, of the models in its configuration. Which socket a request came
+ * by is who pays. Nothing that came in goes on but the fields that a route lists.
+ */
+export function llmDoor(parts: ServeParts): OpenDoor<LlmConfig> {
+  const bodies = new ByteBudget(BODIES_OF_ALL)
+  return async ({ sandbox, dir, config }) => {
+    const door = new LlmDoor({ sandbox, config, parts })
+    await door.open(join(dir, DOOR_SOCKETS.llm), new ByteBudget(BODIES_OF_SANDBOX, bodies))
+    return door
   }
+}
+
+interface LlmDoorOptions {
+  readonly sandbox: string
+  readonly config: LlmConfig
+  readonly parts: ServeParts
+}
+
+class LlmDoor implements Door<LlmConfig> {
+  readonly #sandbox: string
+  readonly #parts: ServeParts
+  readonly #calls = new OpenCalls()
+  #models: readonly ServedModel[]
+  #http: HttpDoor | undefined
+
+  constructor({ sandbox, config, parts }: LlmDoorOptions) {
+    this.#sandbox = sandbox
+    this.#parts = parts
+    this.#models = config.models
+  }
+
+  async open(path: string, bodies: ByteBudget): Promise<void> {
+    this.#http = await openHttpDoor({
+      path,
+      hosts: HOSTS,
+      nameOf,
+      routes: this.#routes(),
+      bounds: BOUNDS,
+      bodies,
+      refuse,
+      log: this.#parts.log,
+    })
+  }
+
+  configure({ models }: LlmConfig): void {
+    this.#models = models
+    this.#calls.keepOnly(new Set(models.map(({ name }) => name)))
+  }
+
+  /** Each call is judged when it is opened; calls of models that were taken away end with the configuration. */
+  changed(what: DoorChange): void {
+    if (what === 'revoked' || what === 'shut') this.#http?.cut()
+  }
+
+  async close(): Promise<void> {
+    await this.#http?.close()
+  }
+
+  #routes(): Readonly<Record<string, Route>> {
+    return {
+      health: { maxBodyBytes: 0, answer: json(async () => ({ status: 'ok', sandbox: this.#sandbox })) },
+      models: { maxBodyBytes: 0, answer: json(async (request) => this.#list(request)) },
+      model: { maxBodyBytes: 0, answer: json(async (request) => this.#describe(request)) },
+      chat: this.#call('chat'),
+      responses: this.#call('responses'),
+      embeddings: this.#call('embeddings'),
+      messages: this.#call('messages'),
+      countTokens: this.#call('countTokens'),
+    }
+  }
+
+  #list({ target, headers }: DoorRequest): object {
+    const names = this.#models.flatMap(({ name, aliases }) => [name, ...aliases])
+    return listModels(names, protocolOf({ target, headers }))
+  }
+
+  #describe({ target, headers }: DoorRequest): object {
+    const route = findRoute({ method: 'GET', target, headers })
+    if (route?.name !== 'model') throw new AirlockError('route_not_found')
+    findModel(route.model, this.#models)
+    return describeModel(route.model, route.protocol)
+  }
+
+  #call(name: CallName): Route {
+    return {
+      maxBodyBytes: MODEL_BODY_BYTES,
+      atOnce: CALLS_AT_ONCE,
+      answer: async ({ target, headers, body, signal, release }, response) => {
+        const protocol = protocolOf({ target, headers })
+        const { version } = readHeaders(headers, protocol)
+        const prepared = prepareCall(name, body, this.#models)
+        const [sandbox, calls] = [this.#sandbox, this.#calls]
+        await serveCall({ sandbox, protocol, version, prepared, calls, release, signal }, response, this.#parts)
+      },
+    }
+  }
+}
+
+function nameOf({ method = '', url: target = '', headers }: IncomingMessage): string | undefined {
+  return findRoute({ method, target, headers })?.name
+}
+
+function refuse({ request, response }: Exchange, error: AirlockError, requestId: string): void {
+  const protocol = protocolOf({ target: request.url ?? '', headers: request.headers })
+  if (!response.headersSent) response.setHeader('connection', 'close')
+  answerError(response, error, { protocol, callId: requestId })
 }

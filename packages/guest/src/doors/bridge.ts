@@ -1,11 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-
-/** A port of the sandbox's own loopback that leads to a door. */
-export interface Bridge {
-  readonly port: number
-  /** The socket of the door: the doors process listens there, and may be restarted. */
-  readonly socket: string
-}
+import type { GuestBridge } from '@airlock/contract/guest'
 
 const MAX_CONNECTIONS = 512
 /** Whoever asked reads the answer within this time. */
@@ -15,7 +9,7 @@ const REFUSAL_MS = 5_000
  * Joins the port to the door, bytes as they are, for clients that cannot dial a unix socket. Identity is the socket, not this
  * bridge. The port is bound before user code runs. A door that is away is an error at once, never a hang.
  */
-export async function openBridge({ port, socket }: Bridge): Promise<Server> {
+export async function openBridge({ port, socket }: GuestBridge): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => join(client, socket))
   server.maxConnections = MAX_CONNECTIONS
   await new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
-import { type Reservation, modelRouteOf, type UpstreamKind } from '@airlock/contract'
+import { type AnthropicVersion, modelRouteOf, type Reservation, type UpstreamKind } from '@airlock/contract'
 import type { Key } from '../secret/key.ts'
 
-const ANTHROPIC_VERSION = '2023-06-01'
+const DEFAULT_VERSION: AnthropicVersion = '2023-06-01'
 const USER_AGENT = 'airlock'
 
 /** Kinds with a base URL without the version of the API, as their SDKs take it. */
@@ -20,7 +20,13 @@ export function pathOf({ kind, path }: Target, route: Reservation['route']): str
 }
 
 /** Every header that an upstream gets, but `host`, `connection` and `content-length`. */
-export function requestHeaders(kind: UpstreamKind, key: Key | undefined, reservation: Reservation) {
+// oxlint-disable-next-line max-params -- the parts of one head
+export function requestHeaders(
+  kind: UpstreamKind,
+  key: Key | undefined,
+  reservation: Reservation,
+  version: AnthropicVersion = DEFAULT_VERSION,
+) {
   const isAnthropic = modelRouteOf(reservation.route).shape === 'anthropic'
   return {
     'content-type': 'application/json',
@@ -28,7 +34,7 @@ export function requestHeaders(kind: UpstreamKind, key: Key | undefined, reserva
     // A compressed answer could hold the key unseen.
     'accept-encoding': 'identity',
     'user-agent': USER_AGENT,
-    ...(isAnthropic ? { 'anthropic-version': ANTHROPIC_VERSION } : {}),
+    ...(isAnthropic ? { 'anthropic-version': version } : {}),
     ...(key === undefined ? {} : authorization(kind, key)),
     ...(kind === 'litellm' ? identityHeaders(reservation) : {}),
   }

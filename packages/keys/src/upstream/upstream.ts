@@ -1,4 +1,11 @@
-import { AirlockError, isAirlockError, type Reservation, ROUTES_OF_KIND, type UpstreamHealth } from '@airlock/contract'
+import {
+  AirlockError,
+  type AnthropicVersion,
+  isAirlockError,
+  type Reservation,
+  ROUTES_OF_KIND,
+  type UpstreamHealth,
+} from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import type { Dispatcher } from 'undici'
 import { type Key, parseKey } from '../secret/key.ts'
@@ -17,6 +24,12 @@ export interface UpstreamOptions extends Target, PoolSettings {
   /** Null for an upstream without one. */
   readonly keyFile: string | null
   readonly log: Log
+}
+
+interface Sending {
+  readonly reservation: Reservation
+  readonly body: Buffer
+  readonly version: AnthropicVersion | undefined
 }
 
 interface Sent {
@@ -74,7 +87,7 @@ export class Upstream {
   }
 
   /** Sends one request. The answer is read as fast as `Answer.body` is taken, until `Answer.close`. */
-  async send(reservation: Reservation, body: Buffer, signal: AbortSignal): Promise<Answer> {
+  async send({ reservation, body, version }: Sending, signal: AbortSignal): Promise<Answer> {
     const key = this.#readKey()
     const use = this.#pools.acquire(reservation.tenant)
     const release = () => use.release()
@@ -85,7 +98,7 @@ export class Upstream {
       const response = await use.pool.request({
         method: 'POST',
         path: pathOf(this.#options, reservation.route),
-        headers: requestHeaders(this.kind, key, reservation),
+        headers: requestHeaders(this.kind, key, reservation, version),
         body,
         signal: AbortSignal.any([signal, late.signal]),
       })

@@ -383,8 +383,10 @@ function created(sandbox: Sandbox): CreatedSandbox {
     cpus: 2,
     computeSecondsPerDay: 1000,
     dollarsPerDay: 1,
+    modelCallsPerDay: 1000,
+    modelTokensPerDay: 1_000_000,
   }
-  const spent = { day: now().slice(0, 10), computeSeconds: 0, dollars: 0 }
+  const spent = { day: now().slice(0, 10), computeSeconds: 0, dollars: 0, modelCalls: 0, modelTokens: 0 }
   const budget = {
     tenant,
     agent,
@@ -438,6 +440,8 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     error: null,
     mounts: [],
     doors: ['control'],
+    models: [],
+    modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
     isolation: null,
   }
 }

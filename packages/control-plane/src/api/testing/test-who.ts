@@ -27,6 +27,8 @@ const BUDGET = {
   cpus: 2,
   computeSecondsPerDay: 172_800,
   dollarsPerDay: 10,
+  modelCallsPerDay: 1000,
+  modelTokensPerDay: 1_000_000,
 }
 
 const notHere = async () => Promise.reject(new AirlockError('not_ready'))

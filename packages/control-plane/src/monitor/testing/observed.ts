@@ -29,6 +29,8 @@ export function aRow(asked: AskedRow = {}): StoredSandbox {
     limits: limits.parse({ ...plain, ...asked.limits }),
     mounts: [],
     doors: ['control'],
+    models: [],
+    modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
     ttlMs: 1,
     idleMs: 1,
     onIdle: 'terminate',

@@ -18,6 +18,7 @@ import { diskBudgets } from '../migrations/0014-disk-budgets.ts'
 import { fullOutputs } from '../migrations/0015-full-outputs.ts'
 import { sandboxDoors } from '../migrations/0016-sandbox-doors.ts'
 import { modelCalls } from '../migrations/0017-model-calls.ts'
+import { sandboxModels } from '../migrations/0018-sandbox-models.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -38,6 +39,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0015-full-outputs': fullOutputs,
   '0016-sandbox-doors': sandboxDoors,
   '0017-model-calls': modelCalls,
+  '0018-sandbox-models': sandboxModels,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

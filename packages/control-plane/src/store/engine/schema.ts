@@ -112,6 +112,9 @@ export interface SandboxTable {
   limits: string
   mounts: string
   doors: string
+  /** As JSON: names of models, and caps on their calls. */
+  models: string
+  modelLimits: string
   ttlMs: number
   idleMs: number
   onIdle: string
@@ -232,6 +235,8 @@ export interface BudgetTable {
   cpuMillis: number | null
   computeSecondsPerDay: number | null
   microDollarsPerDay: number | null
+  modelCallsPerDay: number | null
+  modelTokensPerDay: number | null
   updatedAt: number
 }
 
@@ -282,6 +287,10 @@ export interface UsageFactTable {
   cacheWriteTokens: number | null
   /** 1 where the upstream did not report usage: the call is charged its ceiling. */
   estimated: number
+  /** 1 for a model call that was sent: these count against budgets. */
+  calls: number
+  /** Tokens that count against budgets: reported ones, or the ceiling where the upstream did not report. */
+  chargedTokens: number
 }
 
 /** Model calls under way, each with the money set aside for it. */
@@ -298,6 +307,7 @@ export interface ModelCallTable {
   /** As JSON: the prices at which the call was opened are those at which it is billed. */
   price: string
   ceilingMicroDollars: number
+  ceilingTokens: number
   /** The day whose budget pays, in UTC, as 2026-01-31. */
   day: string
   openedAt: number

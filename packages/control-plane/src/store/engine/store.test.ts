@@ -83,6 +83,13 @@ for (const dialect of ALL_DIALECTS)
 
       /** Steps are undone from the last. */
       async function undoModelCalls(of: StorePlace): Promise<void> {
+        for (const column of ['models', 'model_limits'])
+          await stores.run(of, `alter table sandboxes drop column ${column}`)
+        for (const column of ['calls', 'tokens'])
+          await stores.run(of, `alter table budgets drop column model_${column}_per_day`)
+        for (const column of ['calls', 'charged_tokens'])
+          await stores.run(of, `alter table usage_facts drop column ${column}`)
+        await stores.run(of, "delete from kysely_migration where name = '0018-sandbox-models'")
         const columns = 'model upstream input_tokens output_tokens cache_read_tokens cache_write_tokens estimated'
         for (const column of columns.split(' ')) await stores.run(of, `alter table usage_facts drop column ${column}`)
         await stores.run(of, 'drop table model_calls')
@@ -329,6 +336,8 @@ function row(n: string, of: Partial<StoredSandbox> = {}): StoredSandbox {
     error: null,
     mounts: [],
     doors: ['control'],
+    models: [],
+    modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
     isolation: null,
     actor: 'key:x',
     recorded: false,

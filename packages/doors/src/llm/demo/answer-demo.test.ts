@@ -24,9 +24,8 @@ function door() {
     if (!route || route.name === 'models' || route.name === 'model' || route.name === 'health')
       throw new TypeError(`no route: ${asked.target}`)
     const call = fitCall(readCall(route.name, Buffer.from(await request.arrayBuffer())), DEMO_TERMS)
-    const headers = readHeaders(asked.headers, route.protocol)
-    const identity = { upstreamKind: 'compatible', account: 'acc', headers: {} } as const
-    const { body } = writeCall({ call, headers }, { terms: DEMO_TERMS, identity })
+    readHeaders(asked.headers, route.protocol)
+    const body = writeCall(call, DEMO_TERMS.upstreamModel)
     const ceiling = ceilingOf({ call, body }, DEMO_TERMS)
     const { kind, chunks } = answerDemo(call, { callId: 'call_1', createdAt: 1_700_000_000 })
     const stream = new AnswerStream({ name: call.name, callId: 'call_1', wantsUsageChunk: wantsUsageChunk(call) })

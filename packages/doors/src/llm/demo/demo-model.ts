@@ -20,5 +20,4 @@ export const DEMO_TERMS: ModelTerms = {
   prices: FREE,
   longContext: null,
   tokensPer: { image: 1024, file: 1024, opaqueCharacter: 1 },
-  betas: [],
 }

@@ -17,7 +17,7 @@ export const serviceTier = maybe(
 export const effort = maybe(z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']))
 export const verbosity = maybe(z.enum(['low', 'medium', 'high']))
 
-/** Whatever a client says of storing, nothing is stored: `writeCall` says so upstream. */
+/** Whatever a client says of storing, nothing is stored: `keys` says so upstream. */
 export const neverStored = z
   .boolean()
   .nullish()

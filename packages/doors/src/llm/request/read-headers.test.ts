@@ -4,16 +4,16 @@ import { readHeaders } from './read-headers.ts'
 const json = { 'content-type': 'application/json' }
 
 describe('headers of a call', () => {
-  it('give version and betas to Anthropic alone', () => {
-    const headers = { ...json, 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a, b,,c' }
-    expect(readHeaders(headers, 'anthropic')).toEqual({ version: '2023-06-01', betas: ['a', 'b', 'c'] })
-    expect(readHeaders(headers, 'openai')).toEqual({ version: '2023-06-01', betas: [] })
+  it('give a version to Anthropic alone', () => {
+    const headers = { ...json, 'anthropic-version': '2026-10-21', 'anthropic-beta': 'a' }
+    expect(readHeaders(headers, 'anthropic')).toEqual({ version: '2026-10-21' })
+    expect(readHeaders(headers, 'openai')).toEqual({ version: '2023-06-01' })
   })
 
   it.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"'])(
     'may say %s',
     (type) => {
-      expect(readHeaders({ 'content-type': type }, 'openai')).toEqual({ version: '2023-06-01', betas: [] })
+      expect(readHeaders({ 'content-type': type }, 'openai')).toEqual({ version: '2023-06-01' })
     },
   )
 

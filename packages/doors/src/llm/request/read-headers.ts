@@ -1,16 +1,13 @@
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, ANTHROPIC_VERSIONS, anthropicVersion, type AnthropicVersion } from '@airlock/contract'
 import type { Headers, Protocol } from '../routes/find-route.ts'
 
 /** All that is read of the headers of a call. Nothing else of them reaches the provider. */
 export interface ReadHeaders {
   /** Of Anthropic's protocol. */
-  readonly version: string
-  readonly betas: readonly string[]
+  readonly version: AnthropicVersion
 }
 
-const VERSIONS: readonly string[] = ['2023-06-01', '2026-10-21']
-const DEFAULT_VERSION = '2023-06-01'
-const MAX_BETAS = 32
+const DEFAULT_VERSION: AnthropicVersion = '2023-06-01'
 const JSON_TYPE = /^application\/json *(?:; *charset *= *"?utf-8"? *)?$/i
 
 /** Headers of a request with a body, or why it is refused. */
@@ -22,15 +19,13 @@ export function readHeaders(headers: Headers, protocol: Protocol): ReadHeaders {
     throw new AirlockError('unsupported_media_type', 'The body is encoded.', {
       hint: 'Send it without content-encoding.',
     })
-  return protocol === 'openai' ? { version: DEFAULT_VERSION, betas: [] } : readAnthropic(headers)
+  return { version: protocol === 'openai' ? DEFAULT_VERSION : readVersion(headers) }
 }
 
-function readAnthropic(headers: Headers): ReadHeaders {
-  const version = single(headers, 'anthropic-version') ?? DEFAULT_VERSION
-  if (!VERSIONS.includes(version))
-    throw new AirlockError('invalid_request', `"anthropic-version" is not one of ${VERSIONS.join(', ')}.`)
-  const betas = (single(headers, 'anthropic-beta') ?? '').split(',', MAX_BETAS).map((beta) => beta.trim())
-  return { version, betas: betas.filter((beta) => beta !== '') }
+function readVersion(headers: Headers): AnthropicVersion {
+  const parsed = anthropicVersion.safeParse(single(headers, 'anthropic-version') ?? DEFAULT_VERSION)
+  if (parsed.success) return parsed.data
+  throw new AirlockError('invalid_request', `"anthropic-version" is not one of ${ANTHROPIC_VERSIONS.join(', ')}.`)
 }
 
 /** Node joins repeated headers, or keeps them as a list: joined they are in no list of values. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readCall } from '../request/read-call.ts'
-import { readHeaders } from '../request/read-headers.ts'
 import { writeCall } from '../request/write-call.ts'
 import type { CallName } from '../routes/find-route.ts'
 import { PRICES, TERMS } from '../testing/terms.ts'
@@ -10,14 +9,11 @@ import { costOf } from './cost.ts'
 import { fitCall, outputTokensOf } from './fit-call.ts'
 import type { ModelTerms } from './model-terms.ts'
 
-const identity = { upstreamKind: 'compatible', account: 'acc', headers: {} } as const
-const headers = readHeaders({ 'content-type': 'application/json' }, 'openai')
-
 function ceiling(name: CallName, body: object, change: Partial<ModelTerms> = {}) {
   const terms = { ...TERMS, ...change }
   const call = fitCall(readCall(name, Buffer.from(JSON.stringify({ model: 'm', ...body }))), terms)
-  const written = writeCall({ call, headers }, { terms, identity })
-  return { ...ceilingOf({ call, body: written.body }, terms), written, call, terms }
+  const written = writeCall(call, terms.upstreamModel)
+  return { ...ceilingOf({ call, body: written }, terms), written, call, terms }
 }
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
@@ -30,7 +26,7 @@ function googleCall(): object {
 describe('the most that a call can use', () => {
   it('is the bytes of its body and what providers add', () => {
     const { inputTokens, outputTokens, microDollars, written } = ceiling('chat', { ...user('hi'), max_tokens: 100 })
-    expect(inputTokens).toBe(written.body.length + ADDED.call + ADDED.part)
+    expect(inputTokens).toBe(written.length + ADDED.call + ADDED.part)
     expect(outputTokens).toBe(100)
     expect(microDollars).toBe(Math.ceil(inputTokens * 3.75 + 100 * 15))
   })
@@ -42,7 +38,7 @@ describe('the most that a call can use', () => {
     ]
     const added = (tools: readonly object[]) => {
       const { inputTokens, written } = ceiling('messages', { ...user('hi'), tools })
-      return inputTokens - written.body.length - ADDED.call - ADDED.part
+      return inputTokens - written.length - ADDED.call - ADDED.part
     }
     expect(added([own, own, defined])).toBe(3 * ADDED.tool + ADDED.definedTool)
   })
@@ -56,7 +52,7 @@ describe('the most that a call can use', () => {
     ['file', { type: 'file', file: { file_data: 'A'.repeat(100_000) } }, Infinity],
   ])('counts an %s by the table, or as the whole context', (_, part, tokens) => {
     const { inputTokens, written } = ceiling('chat', user([part]))
-    const text = written.body.length - 100_000 + ADDED.call + 2 * ADDED.part
+    const text = written.length - 100_000 + ADDED.call + 2 * ADDED.part
     expect(inputTokens).toBeLessThanOrEqual(Math.min(200_000, text + tokens))
     expect(inputTokens).toBeGreaterThanOrEqual(Math.min(200_000, tokens))
     expect(ceiling('chat', user([part]), { tokensPer: { ...TERMS.tokensPer, image: null } }).inputTokens).toBe(200_000)
@@ -195,7 +191,7 @@ describe('an upstream that bills the most', () => {
     fc.assert(
       fc.property(fc.oneof(chat, messages, responses, embeddings), terms, kind, ({ name, body }, change, kind) => {
         const { written, call, terms, ...ceil } = ceiling(name, body, change)
-        const input = name === 'embeddings' ? readEach(written.body, terms) : readAll(written.body, terms)
+        const input = name === 'embeddings' ? readEach(written, terms) : readAll(written, terms)
         const billed = kind === 'cacheWriteLong' && name !== 'messages' ? 'cacheWrite' : kind
         const none = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0 }
         const usage = { ...none, [billed]: input, output: outputTokensOf(call) }

@@ -32,6 +32,4 @@ export interface ModelTerms {
     /** A character of reasoning that only the provider can read. */
     readonly opaqueCharacter: number | null
   }
-  /** Values of `anthropic-beta` that may go upstream. Others are left out. */
-  readonly betas: readonly string[]
 }

@@ -17,5 +17,4 @@ export const TERMS: ModelTerms = {
   prices: PRICES,
   longContext: null,
   tokensPer: { image: 1600, file: null, opaqueCharacter: 1 },
-  betas: ['interleaved-thinking-2025-05-14'],
 }

@@ -1,12 +1,13 @@
 import {
   AirlockError,
   DEFAULTS,
+  DOOR_SOCKETS,
   type EffectiveIsolation,
   type Failpoint,
   type Limits,
   type NodeSample,
 } from '@airlock/contract'
-import { INSIDE, type GuestBoot } from '@airlock/contract/guest'
+import { EGRESS_PORT, INSIDE, LLM_PORT, type GuestBoot, type GuestBridge } from '@airlock/contract/guest'
 import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
@@ -370,7 +371,7 @@ export class OciBackend implements BareBackend {
     const inside = isWhole ? undefined : groups.inside(spec.id).guest
     const made = makeBoot(inside, image.hasHostPrograms ? undefined : ours.programs, spec.limits)
     const boot = isWhole ? made : { ...made, threads: THREADS }
-    return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors }
+    return spec.doors.length === 0 ? boot : { ...boot, doors: INSIDE.doors, bridges: bridgesOf(spec.doors) }
   }
 
   #launch(
@@ -474,4 +475,15 @@ export class OciBackend implements BareBackend {
       this.#throwAways.delete(id)
     }
   }
+}
+
+const BRIDGES = [
+  { name: 'llm', port: LLM_PORT },
+  { name: 'egress', port: EGRESS_PORT },
+] as const
+
+/** Clients of these doors dial a port, not a unix socket. */
+function bridgesOf(doors: SandboxSpec['doors']): readonly GuestBridge[] {
+  const wanted = BRIDGES.filter(({ name }) => doors.some((door) => door.name === name))
+  return wanted.map(({ name, port }) => ({ port, socket: `${INSIDE.doors}/${name}/${DOOR_SOCKETS[name]}` }))
 }

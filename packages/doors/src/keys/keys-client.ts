@@ -1,0 +1,120 @@
+import { Agent, type ClientRequest, type IncomingMessage, request as dial } from 'node:http'
+import { AirlockError, type AnthropicVersion, CALL_HEADERS, type ErrorCode, isErrorCode } from '@airlock/contract'
+import { readBounded } from '@airlock/wire'
+import { z } from 'zod'
+
+export interface KeysCall {
+  readonly reservation: string
+  readonly version: AnthropicVersion
+  readonly body: Buffer
+}
+
+/** The answer of an upstream, head first. */
+export interface KeysAnswer {
+  readonly status: number
+  readonly contentType: string | undefined
+  readonly retryAfter: string | undefined
+  /** Throws an `AirlockError` when the answer did not come whole. */
+  readonly body: AsyncIterable<Buffer>
+}
+
+/** Longer than the longest read timeout of an upstream: `keys` itself was stopped. */
+const SILENCE_MS = 25 * 3_600_000
+const MAX_IDLE = 64
+const MAX_ERROR_BYTES = 64 * 1024
+const NOT_DIALLED: ReadonlySet<unknown> = new Set(['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'EACCES'])
+
+/** Codes of `keys` for a call of which no byte was sent. */
+const UNSENT: ReadonlySet<ErrorCode> = new Set([
+  'body_too_large',
+  'invalid_request',
+  'key_unavailable',
+  'not_ready',
+  'reservation_rejected',
+  'route_not_found',
+  'unsupported_media_type',
+  'upstream_busy',
+  'upstream_unavailable',
+])
+
+/** Whether an error of `send` says that the upstream has not seen the call. */
+export function isUnsent({ code }: AirlockError): boolean {
+  return UNSENT.has(code)
+}
+
+const refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
+
+/** The process `keys`, over its unix socket: the table of `contract/keys-api.ts`. */
+export class KeysClient {
+  readonly #socket: string
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: MAX_IDLE })
+
+  constructor(socket: string) {
+    this.#socket = socket
+  }
+
+  /** Sends one call, once. The signal ends it, also while its answer is read. */
+  async send(call: KeysCall, signal: AbortSignal): Promise<KeysAnswer> {
+    const response = await answered(this.#dial(call, signal), call.body)
+    if (response.statusCode !== 200) throw await errorOf(response)
+    const { headers } = response
+    const status = Number(headers[CALL_HEADERS.status])
+    if (!Number.isInteger(status)) throw new AirlockError('upstream_broken')
+    return { status, contentType: headers['content-type'], retryAfter: headers['retry-after'], body: bodyOf(response) }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #dial({ reservation, version, body }: KeysCall, signal: AbortSignal): ClientRequest {
+    return dial({
+      socketPath: this.#socket,
+      agent: this.#agent,
+      method: 'POST',
+      path: '/call',
+      headers: {
+        host: 'keys',
+        'content-type': 'application/json',
+        'content-length': body.length,
+        [CALL_HEADERS.reservation]: reservation,
+        [CALL_HEADERS.version]: version,
+      },
+      timeout: SILENCE_MS,
+      signal,
+    })
+  }
+}
+
+async function answered(request: ClientRequest, body: Buffer): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request.once('response', resolve)
+  request.once('timeout', () => request.destroy())
+  // Stays: an error may follow the answer, which says it as well.
+  request.on('error', (cause: NodeJS.ErrnoException) =>
+    reject(
+      new AirlockError(NOT_DIALLED.has(cause.code) ? 'upstream_unavailable' : 'upstream_broken', undefined, { cause }),
+    ),
+  )
+  request.end(body)
+  return promise
+}
+
+/** Text of `keys` is ours; it says nothing of a key. */
+async function errorOf(response: IncomingMessage): Promise<AirlockError> {
+  const bytes = await readBounded(response, { maxBytes: MAX_ERROR_BYTES })
+  const said = refusal.safeParse(JSON.parse(bytes.toString('utf8'))).data?.error
+  if (said === undefined || !isErrorCode(said.code)) return new AirlockError('upstream_broken')
+  const seconds = Number(response.headers['retry-after'])
+  return new AirlockError(said.code, said.message, Number.isInteger(seconds) ? { retryAfterS: seconds } : {})
+}
+
+async function* bodyOf(response: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of response) yield chunk as Buffer
+  } catch (cause) {
+    throw new AirlockError('upstream_broken', undefined, { cause })
+  }
+  const end = response.trailers[CALL_HEADERS.end]
+  if (end !== 'whole') throw new AirlockError(isErrorCode(end ?? '') ? (end as ErrorCode) : 'upstream_broken')
+}

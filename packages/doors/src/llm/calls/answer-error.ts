@@ -1,0 +1,19 @@
+import type { ServerResponse } from 'node:http'
+import type { AirlockError } from '@airlock/contract'
+import { errorAnswer } from '../answer/error-body.ts'
+import type { Protocol } from '../routes/find-route.ts'
+
+interface Answered {
+  readonly protocol: Protocol
+  readonly callId: string
+  readonly status?: number
+}
+
+/** Answers an error in the shape of the client's protocol. After the first byte of another answer the connection is cut. */
+export function answerError(response: ServerResponse, error: AirlockError, { status, ...call }: Answered): void {
+  if (response.destroyed || response.writableEnded) return
+  if (response.headersSent) return void response.destroy()
+  const answer = errorAnswer(error, call, status)
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': Buffer.byteLength(answer.body) })
+  response.end(answer.body)
+}

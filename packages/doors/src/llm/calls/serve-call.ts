@@ -1,0 +1,211 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import {
+  AirlockError,
+  type AnthropicVersion,
+  isAirlockError,
+  MODEL_BODY_BYTES,
+  type OpenedModelCall,
+  toAirlockError,
+} from '@airlock/contract'
+import type { Log } from '@airlock/std'
+import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-client.ts'
+import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
+import { AnswerStream } from '../answer/answer-stream.ts'
+import { MAX_ERROR_BYTES, typeFailure } from '../answer/provider-error.ts'
+import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
+import { writeStreamError } from '../answer/stream-error.ts'
+import { answerDemo } from '../demo/answer-demo.ts'
+import type { Protocol } from '../routes/find-route.ts'
+import { answerError } from './answer-error.ts'
+import type { CallCloser } from './call-closer.ts'
+import { CallEnd } from './call-end.ts'
+import type { OpenCalls } from './open-calls.ts'
+import type { PreparedCall } from './prepare-call.ts'
+
+export interface ServeParts {
+  readonly controlPlane: Pick<ControlPlaneLink, 'openModelCall'>
+  /** Null where no upstream is configured. */
+  readonly keys: Pick<KeysClient, 'send'> | null
+  readonly closer: Pick<CallCloser, 'close'>
+  readonly log: Log
+}
+
+export interface CallToServe {
+  readonly sandbox: string
+  readonly protocol: Protocol
+  readonly version: AnthropicVersion
+  readonly prepared: PreparedCall
+  /** Calls of the same sandbox that are under way. */
+  readonly calls: OpenCalls
+  /** The body is not needed any more. */
+  readonly release: () => void
+  /** Aborts when the connection is gone. */
+  readonly signal: AbortSignal
+}
+
+const OPEN_MS = 10_000
+
+/**
+ * Asks for a call, makes it, and reports its end, whichever that is. Throws before anything was opened; from then on errors are
+ * answered here.
+ */
+export async function serveCall(call: CallToServe, response: ServerResponse, parts: ServeParts): Promise<void> {
+  const { sandbox, prepared, calls, signal } = call
+  const { route, asked, isStream: stream, inputTokens, maxOutputTokens, ceilingMicroDollars } = prepared
+  const question = { sandbox, route, model: asked, stream, inputTokens, maxOutputTokens, ceilingMicroDollars }
+  const opened = await calls.opening(async () =>
+    parts.controlPlane.openModelCall(question, { answerMs: OPEN_MS, signal }),
+  )
+  const end = new CallEnd(opened.callId)
+  const under = calls.begin(prepared.model.name, signal)
+  try {
+    await new Answering({ call, opened, end, response, parts, signal: under.signal }).run()
+  } catch (thrown) {
+    const error = whyOf(thrown, under.signal)
+    end.failed(error)
+    if (error.code === 'internal') parts.log.error('a model call failed', { call: opened.callId, error: thrown })
+    answerLate(error, { call, callId: opened.callId, response })
+  } finally {
+    under.end()
+    const status = signal.aborted && !response.writableEnded ? null : response.statusCode
+    parts.closer.close({ ...end.report(status), sandbox })
+  }
+}
+
+interface AnsweringOptions {
+  readonly call: CallToServe
+  readonly opened: OpenedModelCall
+  readonly end: CallEnd
+  readonly response: ServerResponse
+  readonly parts: ServeParts
+  /** Aborts when the connection is gone, or when the call may not go on. */
+  readonly signal: AbortSignal
+}
+
+/** One open call, from its first byte to its last. */
+class Answering {
+  readonly #options: AnsweringOptions
+
+  constructor(options: AnsweringOptions) {
+    this.#options = options
+  }
+
+  async run(): Promise<void> {
+    const { opened, signal } = this.#options
+    signal.throwIfAborted()
+    if (opened.reservation === null) return this.#answerDemo()
+    const answer = await this.#send(opened.reservation)
+    const { status, contentType } = answer
+    const kind = kindOfAnswer({ status, contentType }, this.#options.call.prepared.isStream)
+    if (kind === 'failure') return this.#fail(answer)
+    if (kind === 'broken') throw new AirlockError('upstream_broken')
+    await (kind === 'stream' ? this.#stream(answer.body) : this.#whole(answer.body))
+  }
+
+  async #send(reservation: string): Promise<KeysAnswer> {
+    const { call, end, parts, signal } = this.#options
+    const { version, prepared, release } = call
+    if (parts.keys === null) throw new AirlockError('upstream_unavailable', 'The server has no configured upstream.')
+    end.sent()
+    try {
+      const answer = await parts.keys.send({ reservation, version, body: prepared.body }, signal)
+      release()
+      end.begun()
+      return answer
+    } catch (error) {
+      if (isAirlockError(error) && isUnsent(error)) end.unsent()
+      throw error
+    }
+  }
+
+  async #stream(body: AsyncIterable<Buffer>): Promise<void> {
+    const { call, opened, end, response } = this.#options
+    const { name } = call.prepared.call
+    const { wantsUsageChunk } = call.prepared
+    const stream = new AnswerStream({ name, callId: opened.callId, wantsUsageChunk })
+    try {
+      response.writeHead(200, answerHeaders('stream', opened.callId))
+      response.flushHeaders()
+      for await (const chunk of body) {
+        end.begun()
+        for (const piece of stream.write(chunk)) await this.#write(piece)
+      }
+      for (const piece of stream.end()) await this.#write(piece)
+    } finally {
+      end.metered(stream.meter)
+    }
+    response.end()
+  }
+
+  /** As fast as the client reads. */
+  async #write(piece: Buffer): Promise<void> {
+    const { response, signal } = this.#options
+    signal.throwIfAborted()
+    if (!response.write(piece)) await once(response, 'drain', { signal })
+  }
+
+  async #whole(body: AsyncIterable<Buffer>): Promise<void> {
+    const { call, opened, end, response } = this.#options
+    const { name } = call.prepared.call
+    const { bytes, meter } = readAnswer(name, await this.#collect(body, MODEL_BODY_BYTES))
+    // Counting is free of charge, and its answer has no usage.
+    if (name === 'countTokens') end.refused()
+    else end.metered(meter)
+    response.writeHead(200, { ...answerHeaders('json', opened.callId), 'content-length': bytes.length })
+    response.end(bytes)
+  }
+
+  async #fail({ status, retryAfter, body }: KeysAnswer): Promise<void> {
+    const { call, opened, end, response } = this.#options
+    // Of a failure of its own the provider does not say what it did before.
+    if (status < 500) end.refused()
+    const said = await this.#collect(body, MAX_ERROR_BYTES).catch(() => undefined)
+    const failure = typeFailure({ status, retryAfter, body: said })
+    end.failed(failure.error)
+    answerError(response, failure.error, { protocol: call.protocol, callId: opened.callId, status: failure.status })
+  }
+
+  async #collect(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > most) throw new AirlockError('upstream_broken', 'The answer of the provider is too long.')
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks)
+  }
+
+  async #answerDemo(): Promise<void> {
+    const { call, opened, end } = this.#options
+    const made = { callId: opened.callId, createdAt: Math.floor(Date.now() / 1000) }
+    const { kind, chunks } = answerDemo(call.prepared.call, made)
+    call.release()
+    end.begun()
+    await (kind === 'stream' ? this.#stream(iterate(chunks)) : this.#whole(iterate(chunks)))
+  }
+}
+
+async function* iterate(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
+  yield* chunks
+}
+
+/** A call that may not go on says why; a client that is gone is not told anything. */
+function whyOf(thrown: unknown, { aborted, reason }: AbortSignal): AirlockError {
+  if (!aborted) return toAirlockError(thrown)
+  return isAirlockError(reason) ? reason : new AirlockError('timeout', 'The client is gone.')
+}
+
+interface Late {
+  readonly call: CallToServe
+  readonly callId: string
+  readonly response: ServerResponse
+}
+
+/** Answers the error, or ends the stream that has begun with it: the SDK of its protocol throws it. */
+function answerLate(error: AirlockError, { call, callId, response }: Late): void {
+  if (response.destroyed) return
+  if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId })
+  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.call.name, callId }))
+}
