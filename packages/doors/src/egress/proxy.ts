@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import { AirlockError, toAirlockError } from '@airlock/contract'
 import { endSoon, type Log, newId } from '@airlock/std'
 import { refuseMalformed } from '../listener/refuse.ts'
+import { holdEarly } from './flow/early-bytes.ts'
 import { passTlsStart, tunnel } from './flow/tunnel.ts'
 import type { Flow } from './flow/flow.ts'
 import { forwardPlain } from './http/forward-plain.ts'
@@ -39,6 +40,8 @@ class Proxy {
   readonly #options: ProxyOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** What follows a request that was refused may be its body, meant to be read as something else. */
+  readonly #refused = new WeakSet<Duplex>()
 
   constructor(options: ProxyOptions) {
     this.#options = options
@@ -48,13 +51,14 @@ class Proxy {
     this.#server.on('connection', (socket) => this.#take(socket))
     this.#server.on('connect', (request, client, head) => void this.#connect(request, client, head))
     this.#server.on('checkContinue', (request, response) => void this.#plain(request, response))
-    this.#server.on('checkExpectation', (_request, response) => {
+    this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      this.#refused.add(request.socket)
       const error = new AirlockError('invalid_request', 'The door answers no expectation but 100-continue.')
       refusePlain(response, error, newId('req'))
     })
     this.#server.on('clientError', (_error, socket) => {
-      if (socket.writable) refuseMalformed(socket)
-      else socket.destroy()
+      if (this.#refused.has(socket) || !socket.writable) endSoon(socket)
+      else refuseMalformed(socket)
     })
   }
 
@@ -81,13 +85,18 @@ class Proxy {
   async #connect(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const requestId = newId('req')
     let isPromised = false
+    if (this.#refused.has(client)) return
+    const early = holdEarly(client, head)
     try {
       const to = readConnect(request)
-      const onFlow = (flow: Flow) => endWith(client, flow)
+      const onFlow = (flow: Flow) => {
+        early.onLeft(() => flow.cut('client gone'))
+        endWith(client, flow)
+      }
       await this.#options.passages.through({ to, traffic: 'tls', method: null, requestId, onFlow }, async (passage) => {
         isPromised = true
         client.write('HTTP/1.1 200 Connection established\r\n\r\n')
-        if (head.length > 0) client.unshift(head)
+        early.giveBack()
         await this.#carry(client, passage, to.host.text)
       })
     } catch (thrown) {
@@ -104,6 +113,7 @@ class Proxy {
   }
 
   async #plain(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#refused.has(request.socket)) return
     const requestId = newId('req')
     // An answer that nobody waits for fails when it is written.
     response.on('error', () => response.destroy())
@@ -116,9 +126,9 @@ class Proxy {
         async ({ flow, upstream }) => forwardPlain({ plain, request, response }, { flow, upstream }),
       )
     } catch (thrown) {
-      refusePlain(response, toAirlockError(thrown), requestId)
-      // What follows may be the body of what was refused, meant to be read as something else.
+      this.#refused.add(request.socket)
       response.once('finish', () => endSoon(request.socket))
+      refusePlain(response, toAirlockError(thrown), requestId)
     }
   }
 }
@@ -131,7 +141,8 @@ const PARSER = {
   keepAliveTimeout: IDLE_MS,
   connectionsCheckingInterval: 500,
   insecureHTTPParser: false,
-  requireHostHeader: true,
+  // Node refuses such a request and reads on; we look at it ourselves.
+  requireHostHeader: false,
 } as const
 
 /** Each ends with the other. */

@@ -23,6 +23,7 @@ const MAX_TRIES = 4
  */
 export async function dial(to: Authority, options: DialOptions): Promise<Socket> {
   const { host, port } = to
+  if (options.signal.aborted) throw new AirlockError('not_ready', 'The connection was given up.')
   const addresses = host.kind === 'address' ? [host.text] : await options.names.resolve(host.text)
   const rules = { listed: options.listed, own: ownAddresses() }
   const refused = addresses.find((address) => !mayConnect({ address, port }, rules))

@@ -111,6 +111,7 @@ async function readUntil<T>(socket: Duplex, take: (chunk: Buffer) => T | undefin
   socket.on('data', onData).on('end', onEnd).on('close', onEnd)
   signal.addEventListener('abort', onEnd, { once: true })
   if (signal.aborted || socket.destroyed) onEnd()
+  else socket.resume()
   return promise
 }
 
