@@ -5,11 +5,14 @@ import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts
 import { collectPairs } from '../text/pairs.ts'
 import { durationWithin, formatDuration } from '../text/units.ts'
 
+type DoorName = NonNullable<CreateOptions['doors']>[number]
+
 export interface SandboxOptions extends LimitOptions {
   readonly name?: string
   readonly template?: string
   readonly agent?: string
   readonly tier?: 'standard' | 'strict'
+  readonly door?: DoorName[]
   readonly ttl?: number
   readonly idle?: number
   readonly pauseWhenIdle?: boolean
@@ -29,6 +32,7 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
         'strict',
       ]),
     )
+    .option('--door <door>', 'a door beside control, such as egress; may be given several times', collectDoors)
     .option(
       '--ttl <duration>',
       `life after its last use (default: ${formatDuration(DEFAULTS.ttlMs.default)})`,
@@ -52,12 +56,18 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     template: options.template,
     agent: options.agent,
     tier: options.tier,
+    doors: options.door,
     labels: options.label,
     ttlMs: options.ttl,
     idleMs: options.idle,
     onIdle: options.pauseWhenIdle === true ? ('pause' as const) : undefined,
     limits: Object.keys(limits).length > 0 ? limits : undefined,
   })
+}
+
+/** The server says which doors it has. */
+function collectDoors(text: string, before: DoorName[] = []): DoorName[] {
+  return [...before, text as DoorName]
 }
 
 /** Without the fields that were not given: the server has the defaults. */

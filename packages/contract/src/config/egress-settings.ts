@@ -1,4 +1,3 @@
-import { isIP, isIPv4 } from 'node:net'
 import { z } from 'zod'
 
 /** An address with its port. */
@@ -24,9 +23,12 @@ function parseListed(text: string): ListedAddress | undefined {
   const [, bracketed, plain, digits = ''] = /^(?:\[([0-9a-f:]+)\]|([\d.]+)):(\d{1,5})$/.exec(text) ?? []
   const address = bracketed ?? plain ?? ''
   const port = Number(digits)
-  if (isIP(address) === 0 || port < 1 || port > 65_535) return undefined
-  const usual = isIPv4(address) ? address : URL.parse(`http://[${address}]/`)?.hostname.slice(1, -1)
-  return usual === address ? { address, port } : undefined
+  if (port < 1 || port > 65_535) return undefined
+  const usual = URL.parse(`http://${bracketed === undefined ? address : `[${address}]`}/`)?.hostname.replaceAll(
+    /[[\]]/g,
+    '',
+  )
+  return usual === address && address !== '' ? { address, port } : undefined
 }
 
 /** Metadata of clouds is there: no sandbox may have it, whoever lists it. */

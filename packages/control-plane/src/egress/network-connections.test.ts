@@ -77,6 +77,7 @@ it('is cut when a rule takes the host away, and others are not', async () => {
   const one = await open()
   await open({ host: 'other.example', requestId: 'req_2' })
   await rules(['other.example'])
+  world.context.doorNews.publish({ what: 'policy', sandboxes: null })
   await expect
     .poll(() => told.filter(({ what }) => what === 'cut'))
     .toEqual([{ what: 'cut', sandbox, connections: [one.connection] }])

@@ -401,12 +401,11 @@ async function open(more: object = {}): Promise<Door> {
     },
     closeConnection: async (end: CloseNetworkCall) => void ended.push(end),
   }
-  const opened = await egressDoor({ controlPlane, settings, log })({
+  return egressDoor({ controlPlane, settings, log })({
     sandbox: SANDBOX,
     dir,
     config: { door: 'egress', version: '1' },
   })
-  return opened as Door
 }
 
 async function listening(server: Server): Promise<void> {
