@@ -135,6 +135,7 @@ const RESTRICTED = [
       'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
       'packages/keys/src/',
+      'packages/doors/src/keys/',
       'packages/doors/src/listener/',
       'packages/doors/src/server.ts',
       'packages/guest/src/transport/',

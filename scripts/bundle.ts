@@ -51,8 +51,12 @@ const OPTIONS = {
   write: false,
 } as const satisfies BuildOptions
 
+/** A thread of the doors, which is started from its text. */
+const DOORS_THREAD = { prepare: 'packages/doors/src/llm/calls/prepare-main.ts' }
+
 function optionsOf(name: string, outdir: string) {
-  return { entryPoints: [`packages/${name}/src/main.ts`], outdir, plugins: [sourceUrls(outdir)] }
+  const entryPoints = { main: `packages/${name}/src/main.ts`, ...(name === 'doors' ? DOORS_THREAD : {}) }
+  return { entryPoints, outdir, plugins: [sourceUrls(outdir)] }
 }
 
 /** In the bundle too, `import.meta.url` is the URL of the source: what a file reads beside itself is found from there. */

@@ -11,7 +11,9 @@ let box: Sandbox
 
 beforeAll(async () => {
   server = await startModelServer(null)
-  box = await new Airlock({ url: server.url, apiKey: server.developerKey }).sandboxes.create({ doors: ['llm'] })
+  box = await new Airlock({ url: server.url, apiKey: server.developerKey }).sandboxes.create({
+    models: ['airlock/demo'],
+  })
   await box.files.write('clients.mjs', await bundleClients())
 }, 240_000)
 afterAll(async () => {

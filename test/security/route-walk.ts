@@ -185,6 +185,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   backtestPolicy: { ask: () => ({ body: draft }), repeats: true },
   getGuardian: { ask: nothing, bound: 'may' },
   listModels: { ask: nothing, bound: 'may' },
+  getLlmStatus: { ask: nothing, bound: 'may' },
   listRules: { ask: nothing, bound: 'may' },
   getAgentBudget: { ask: ofAgent, ...AGENT },
   setAgentBudget: { ask: ofAgent, ...AGENT },

@@ -35,6 +35,8 @@ it('shows a budget, sets parts of it, and goes back to the default', async () =>
     ['cpus', '0', '7.5', 'set'],
     ['compute seconds today', '0.0', '60', 'set'],
     ['dollars today', '0.00', '10.00', 'default'],
+    ['model calls today', '0', '1000', 'default'],
+    ['model tokens today', '0', '1000000', 'default'],
     [''],
   ])
   await airlock('budget set default --memory default --disk default --compute-seconds default')
@@ -51,9 +53,13 @@ it('exits with a code that says what went wrong', async () => {
 })
 
 it('prints the ledger as a table, JSON or CSV', async () => {
-  expect((await airlock('usage')).stdout).toBe('DAY  AGENT  SANDBOXES  LIVED S  COMPUTE S  DOLLARS\n')
+  expect((await airlock('usage')).stdout).toBe(
+    'DAY  AGENT  SANDBOXES  LIVED S  COMPUTE S  CALLS  IN  OUT  CACHED  DOLLARS\n',
+  )
+  expect((await airlock('usage --by model --since 7d')).stdout).toBe('MODEL  CALLS  IN  OUT  CACHED  DOLLARS\n')
   expect(JSON.parse((await airlock('usage --json')).stdout)).toEqual({ items: [], truncated: false })
   expect((await airlock('usage --csv')).stdout).toBe(
-    'day,tenant,agent,sandboxes,wallSeconds,cpuSeconds,computeSeconds,dollars\n',
+    'day,tenant,agent,sandbox,model,sandboxes,wallSeconds,cpuSeconds,computeSeconds,calls,estimatedCalls,' +
+      'inputTokens,outputTokens,cacheReadTokens,cacheWriteTokens,microDollars,dollars\n',
   )
 })

@@ -129,11 +129,11 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/budget.ts')).defineBudget,
   },
   llm: {
-    about: 'Models of configured upstreams (no door leads there yet): models.',
+    about: 'Models for programs in sandboxes: status, models, test.',
     load: async () => (await import('./verbs/llm.ts')).defineLlm,
   },
   usage: {
-    about: 'What agents used, by day.',
+    about: 'What was used: compute, calls of models, tokens, dollars.',
     load: async () => (await import('./verbs/usage.ts')).defineUsage,
   },
   kill: {

@@ -19,7 +19,7 @@ export const ERRORS = {
     'caller',
   ),
   invalid_path: row(400, 'The path is not valid.', 'Use a path without "..", NUL or empty names.', 'caller'),
-  provider_rejected: row(
+  upstream_rejected: row(
     400,
     'The model provider rejected the request.',
     'Read the message: it is what the provider said.',
@@ -151,7 +151,6 @@ export const ERRORS = {
   too_many_policies: row(429, 'There are too many policies, or versions of one.', 'Take some out of force.', 'caller'),
   too_many_templates: row(429, 'The tenant has too many templates.', 'Remove some of them.', 'caller'),
   too_many_streams: row(429, 'Too many event streams are open.', 'Close some of them.', 'caller', true),
-  provider_busy: row(429, 'The model provider accepts no more requests now.', 'Try again in a moment.', 'time', true),
   evidence_full: row(
     429,
     'There is no room for more evidence.',
@@ -175,16 +174,10 @@ export const ERRORS = {
     'operator',
     true,
   ),
-  provider_refused: row(
+  upstream_refused: row(
     502,
     'The model provider refuses the key or the account of this server.',
     'See to the key, the limits and the balance of that account.',
-    'operator',
-  ),
-  provider_broken: row(
-    502,
-    'The model provider answered with something that is not its protocol.',
-    'See to the provider and to its base URL.',
     'operator',
   ),
   isolation_unavailable: row(503, 'This host cannot isolate as asked.', 'Run "airlock doctor".', 'operator'),
@@ -222,7 +215,7 @@ export const ERRORS = {
   ),
   upstream_busy: row(
     429,
-    'The provider of the model has as many calls as it may have.',
+    'The provider of the model takes no more calls now.',
     'Try again in a moment, or ask for a higher max_concurrent.',
     'time',
     true,
@@ -260,7 +253,7 @@ export const ERRORS = {
   runtime_crashed: row(503, 'The interpreter died and cannot be started again.', 'Create another session.', 'caller'),
   template_failed: row(503, 'The template could not be built.', 'Read the message; build it again.', 'operator', true),
   not_ready: row(503, 'The server is starting or stopping.', 'Try again in a moment.', 'time', true),
-  provider_unavailable: row(503, 'The model provider does not answer.', 'Try again in a moment.', 'time', true),
+  upstream_failed: row(503, 'The provider of the model failed.', 'Try again in a moment.', 'time', true),
   timeout: row(504, 'It took too long.', 'Try again, or allow more time.', 'caller', true),
   disk_full: row(507, 'The disk of the sandbox is full.', 'Remove files, or ask for more disk.', 'caller'),
   disk_failed: row(

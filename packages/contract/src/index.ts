@@ -357,7 +357,16 @@ export {
   type TemplateSpec,
   type TemplateState,
 } from './nouns/template.ts'
-export { usageQuery, usageReport, usageRow, type UsageQuery, type UsageReport, type UsageRow } from './nouns/usage.ts'
+export {
+  USAGE_GROUPS,
+  usageQuery,
+  usageReport,
+  usageRow,
+  type UsageGroup,
+  type UsageQuery,
+  type UsageReport,
+  type UsageRow,
+} from './nouns/usage.ts'
 export { createTenantBody, tenant, type CreateTenantBody, type Tenant } from './nouns/tenant.ts'
 export {
   conditions,

@@ -1,5 +1,5 @@
 /** Everything about models: what is served, how a call is reserved, and what the processes say to each other about it. */
-export { model, type Model } from './nouns/model.ts'
+export { llmStatus, model, type LlmStatus, type Model } from './nouns/model.ts'
 export {
   modelLimits,
   modelNames,

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DOORS_PROTOCOL, fromDoors } from '@airlock/contract'
@@ -12,6 +13,8 @@ import { compose } from './compose.ts'
 
 const ONE = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const TWO = 'sbx_0000000000bbbbbbbbbbbbbbbb'
+
+const PREPARE = fileURLToPath(new URL('../../../dist/doors/prepare.js', import.meta.url))
 
 let home: string
 let running: { stop(): Promise<void> }
@@ -125,6 +128,7 @@ async function start(): Promise<{ stop(): Promise<void> }> {
     socket: join(home, 'doors.sock'),
     controlPlaneSocket: join(home, 'control-plane.sock'),
     keysSocket: null,
+    prepareProgram: PREPARE,
   }
   const rest = { egress, socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
@@ -7,6 +8,7 @@ import { closeLate } from './egress/close-late.ts'
 import { KeysClient } from './keys/keys-client.ts'
 import { CallCloser } from './llm/calls/call-closer.ts'
 import { CallEnd } from './llm/calls/call-end.ts'
+import { Preparation } from './llm/calls/preparation.ts'
 import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
@@ -24,13 +26,21 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
   const closer = new CallCloser(controlPlane, log)
+  const preparation = new Preparation(readFileSync(config.prepareProgram, 'utf8'))
   const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
-    llm: llmDoor({ controlPlane, keys, closer, log }),
+    llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
     egress: egressDoor({ controlPlane, log, settings: config.egress }),
   })
-  const listener = await listen({ doors, link: controlPlane, socket: config.socket, socketUid: config.socketUid, log })
+  const listener = await listen({
+    doors,
+    link: controlPlane,
+    keys,
+    socket: config.socket,
+    socketUid: config.socketUid,
+    log,
+  })
   dropPrivileges(config.drop ?? undefined)
   controlPlane.open()
   return {
@@ -41,6 +51,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
       await closer.stop()
       controlPlane.close()
       keys?.close()
+      await preparation.close()
     },
   }
 }

@@ -28,6 +28,8 @@ const doorsConfig = z.strictObject({
   }),
   /** Where upstreams are dialled. Null where none is configured. */
   keysSocket: absolute.nullable(),
+  /** The program of the threads that read large bodies. */
+  prepareProgram: absolute,
   /** Who to become once our own socket is there; null keeps who we are. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),

@@ -67,7 +67,7 @@ describe('what no rule speaks of', () => {
     const asks = house({ default: 'ask' })
     expect(evaluate([builtin, asks], question(shell('ls')), ALLOW)).toMatchObject({
       effect: 'ask',
-      policyVersion: 'builtin@2,house@2',
+      policyVersion: 'builtin@3,house@2',
     })
     expect(evaluate([asks], question(shell('ls')), DENY).effect).toBe('deny')
   })
@@ -224,7 +224,7 @@ describe('a rule', () => {
         },
       ],
       conditions: {},
-      policyVersion: 'builtin@2',
+      policyVersion: 'builtin@3',
     })
   })
 

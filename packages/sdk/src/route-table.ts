@@ -80,6 +80,7 @@ export const ROUTE_TABLE: Table = {
   backtestPolicy: { method: 'POST', path: '/v1/policies/backtest', repeats: 'safe' },
   getGuardian: { method: 'GET', path: '/v1/guardian', repeats: 'safe' },
   listModels: { method: 'GET', path: '/v1/models', repeats: 'safe' },
+  getLlmStatus: { method: 'GET', path: '/v1/llm/status', repeats: 'safe' },
   listRules: { method: 'GET', path: '/v1/guardian/rules', repeats: 'safe' },
   createTenant: { method: 'POST', path: '/v1/tenants', repeats: 'unsafe' },
   listTenants: { method: 'GET', path: '/v1/tenants', repeats: 'safe' },

@@ -3,7 +3,7 @@ import type { Transport } from './transport.ts'
 
 type Options = UsageQuery & { readonly signal?: AbortSignal | undefined }
 
-/** The ledger: what agents used, by day. */
+/** The ledger: compute, calls of models, tokens and dollars. */
 export class Usage {
   readonly #transport: Transport
 
@@ -12,7 +12,7 @@ export class Usage {
     this.#transport = transport
   }
 
-  /** By day, the latest first, and by agent. */
+  /** Rows by day, the latest first, and agent; or as `by` says. */
   async report(options: Options = {}): Promise<UsageReport> {
     const { signal, ...query } = options
     return this.#transport.json('getUsage', { query, signal })

@@ -148,6 +148,7 @@ function doors({ runtimeDir, config }: Settings) {
       idleMs: config.egress_idle_s * 1000,
       totalMs: config.egress_connection_s * 1000,
     },
+    prepareProgram: programOf('doors', 'prepare'),
     keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
@@ -259,5 +260,9 @@ function hasUpstream({ llm }: Config): boolean {
 }
 
 function mainOf(name: string): string {
-  return fileURLToPath(new URL(`../../../dist/${name}/main.js`, import.meta.url))
+  return programOf(name, 'main')
+}
+
+function programOf(name: string, file: string): string {
+  return fileURLToPath(new URL(`../../../dist/${name}/${file}.js`, import.meta.url))
 }

@@ -2,12 +2,13 @@ import { DEFAULTS } from '@airlock/contract/defaults'
 import type { CreateOptions } from '@airlock/sdk'
 import { Option, type Command } from 'commander'
 import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
+import { addModelOptions, type ModelOptions, toModelLimits } from './model-options.ts'
 import { collectPairs } from '../text/pairs.ts'
 import { durationWithin, formatDuration } from '../text/units.ts'
 
 type DoorName = NonNullable<CreateOptions['doors']>[number]
 
-export interface SandboxOptions extends LimitOptions {
+export interface SandboxOptions extends LimitOptions, ModelOptions {
   readonly name?: string
   readonly template?: string
   readonly agent?: string
@@ -45,12 +46,14 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
     )
     .option('--pause-when-idle', 'pause it then, instead of ending it; its next use resumes it')
     .option('--label <key=value>', 'a label; may be given several times', collectPairs)
-    .optionsGroup('Its limits:')
-  return addLimitOptions(named, 'with defaults').optionsGroup('Options:')
+    .optionsGroup('Its models:')
+  const withModels = addModelOptions(named).optionsGroup('Its limits:')
+  return addLimitOptions(withModels, 'with defaults').optionsGroup('Options:')
 }
 
 export function toCreateOptions(options: SandboxOptions): CreateOptions {
   const limits = toLimits(options)
+  const modelLimits = toModelLimits(options)
   return defined({
     name: options.name,
     template: options.template,
@@ -62,6 +65,8 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     idleMs: options.idle,
     onIdle: options.pauseWhenIdle === true ? ('pause' as const) : undefined,
     limits: Object.keys(limits).length > 0 ? limits : undefined,
+    models: options.model && [...options.model],
+    modelLimits: Object.keys(modelLimits).length > 0 ? modelLimits : undefined,
   })
 }
 

@@ -7,7 +7,18 @@ const MAX_DETAIL = 160
 const MIN_DETAIL = 20
 
 /** What says most comes first. */
-const FIRST = ['reason', 'argv', 'shell', 'path', 'exitCode', 'cause', 'timedOut', 'usage'] as const
+const FIRST = [
+  'reason',
+  'argv',
+  'shell',
+  'path',
+  'exitCode',
+  'cause',
+  'timedOut',
+  'model',
+  'microDollars',
+  'usage',
+] as const
 
 const STYLES: Readonly<Record<AuditEvent['status'], Style>> = {
   requested: 'dim',

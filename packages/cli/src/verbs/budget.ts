@@ -35,6 +35,8 @@ function addSet(budget: Command, context: Context): void {
     .option('--cpus <number>', 'their processors together', orDefault(parseAmount))
     .option('--compute-seconds <count>', 'seconds of processor time in a day', orDefault(parseCount))
     .option('--dollars <amount>', 'dollars in a day', orDefault(parseAmount))
+    .option('--model-calls <count>', 'calls of models in a day', orDefault(parseCount))
+    .option('--model-tokens <count>', 'their tokens in a day', orDefault(parseCount))
     .action(async (id: string, options: SetFlags) => {
       const { budgets } = new Airlock({ role: 'admin' })
       const limits = toBody(options)
@@ -53,6 +55,8 @@ interface SetFlags extends Whose {
   readonly cpus?: Given
   readonly computeSeconds?: Given
   readonly dollars?: Given
+  readonly modelCalls?: Given
+  readonly modelTokens?: Given
 }
 
 function toBody(flags: SetFlags): SetBudgetBody {
@@ -64,6 +68,8 @@ function toBody(flags: SetFlags): SetBudgetBody {
     cpus: toLimit(cpus),
     computeSecondsPerDay: toLimit(computeSeconds),
     dollarsPerDay: toLimit(dollars),
+    modelCallsPerDay: toLimit(flags.modelCalls),
+    modelTokensPerDay: toLimit(flags.modelTokens),
   }
 }
 
@@ -95,6 +101,8 @@ async function show(context: Context, options: JsonOption, budget: Budget): Prom
       from('computeSecondsPerDay'),
     ],
     ['dollars today', spent.dollars.toFixed(2), limits.dollarsPerDay.toFixed(2), from('dollarsPerDay')],
+    ['model calls today', `${spent.modelCalls}`, `${limits.modelCallsPerDay}`, from('modelCallsPerDay')],
+    ['model tokens today', `${spent.modelTokens}`, `${limits.modelTokensPerDay}`, from('modelTokensPerDay')],
   ]
   await terminal.print(renderTable(terminal, ['LIMIT', 'TAKEN', 'OF', 'FROM'], rows))
 }

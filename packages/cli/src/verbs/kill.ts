@@ -1,11 +1,10 @@
 import { Airlock, type KillReport, type KillTarget } from '@airlock/sdk'
 import type { Command } from 'commander'
-import { createInterface } from 'node:readline/promises'
+import { isConfirmed } from '../confirm.ts'
 import type { Context } from '../context.ts'
 import { findSandbox, isSandboxId } from '../run/find-sandbox.ts'
 import { withProgress } from '../text/progress.ts'
 import { renderTable, type Cell, type Row } from '../text/table.ts'
-import type { Terminal } from '../text/terminal.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 interface Options extends JsonOption {
@@ -39,7 +38,9 @@ export function defineKill(command: Command, context: Context): void {
       const named = targetOf(options) ?? command.error('Say what: one of --sandbox, --agent, --tenant and --all.')
       const target = await withId(airlock, named)
       if (options.lift === true) return print(context, await killswitch.lift(target), options)
-      if (options.yes !== true && !(await isConfirmed(context.terminal, target)))
+      const question = `End ${nameOf(target)}, and grant nothing there until it is lifted?`
+      const asks = options.yes !== true && target.scope !== 'sandbox'
+      if (asks && !(await isConfirmed(context.terminal, question)))
         command.error(`Nothing was killed: to end ${nameOf(target)}, say --yes.`)
       const kill = async () => killswitch.on({ ...target, reason: options.reason })
       const report = await withProgress(context.terminal, () => `Killing ${nameOf(target)}`, kill)
@@ -62,19 +63,6 @@ async function withId(airlock: Airlock, target: KillTarget): Promise<KillTarget>
   const { scope, target: named } = target
   if (scope !== 'sandbox' || named === undefined || isSandboxId(named)) return target
   return { scope, target: (await findSandbox(airlock, named)).id }
-}
-
-/** Without a person to ask, nothing happens that nobody said yes to. */
-async function isConfirmed(terminal: Terminal, target: KillTarget): Promise<boolean> {
-  if (target.scope === 'sandbox') return true
-  if (!process.stdin.isTTY || !terminal.isWatched) return false
-  const prompt = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    const answer = await prompt.question(`End ${nameOf(target)}, and grant nothing there until it is lifted? [y/N] `)
-    return /^y(?:es)?$/i.test(answer.trim())
-  } finally {
-    prompt.close()
-  }
 }
 
 async function print(context: Context, report: KillReport, options: JsonOption): Promise<void> {

@@ -44,16 +44,19 @@ function stateCell({ state, error }: Template): Cell {
   return { text: state, style: state === 'building' ? 'yellow' : 'dim' }
 }
 
-type BuildOptions = JsonOption & { readonly package?: readonly string[] }
+type BuildOptions = JsonOption & { readonly package?: readonly string[]; readonly model?: readonly string[] }
 
 function addBuild(template: Command, context: Context): void {
   withJson(template.command('build').description('Build a template now, of Debian packages where they are given.'))
     .argument('<name>', 'a template that is there, or a new one')
     .option('--package <package>', 'a Debian package; may be given several times', collectWords)
+    .option('--model <name>', 'a model that its sandboxes may name; may be given several times', collectWords)
     .addHelpText('after', '\nExample: airlock template build web --package python3-requests --package jq')
     .action(async (name: string, options: BuildOptions) => {
       const airlock = new Airlock()
-      if (options.package) await airlock.templates.put(name, { packages: [...options.package] })
+      const { package: packages = [], model: models = [] } = options
+      if (packages.length + models.length > 0)
+        await airlock.templates.put(name, { packages: [...packages], models: [...models] })
       await printTemplate(context, await buildTemplate(context.terminal, airlock, { name }), options)
     })
 }

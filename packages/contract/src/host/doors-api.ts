@@ -61,6 +61,7 @@ export function isBuilt(door: DoorName): door is BuiltDoor {
  * | at the doors | body → answer |
  * |---|---|
  * | `GET /doors` | → `openDoors`; the open doors of each sandbox |
+ * | `GET /upstreams` | → `keysHealth`, as `keys` answers it; `not_ready` when it does not |
  * | `PUT /doors/:sandbox` | `openDoorsRequest` → `{}`; idempotent: exactly these doors are open then, configured so |
  * | `DELETE /doors/:sandbox` | → `{}`; idempotent: its doors are closed and their connections cut |
  *

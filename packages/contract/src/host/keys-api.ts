@@ -42,5 +42,6 @@ export const upstreamHealth = z.strictObject({
 })
 export type UpstreamHealth = z.infer<typeof upstreamHealth>
 
+/** At the doors: `GET /upstreams` answers this for the control plane, or `not_ready` when `keys` does not answer. */
 export const keysHealth = z.strictObject({ upstreams: z.array(upstreamHealth) })
 export type KeysHealth = z.infer<typeof keysHealth>

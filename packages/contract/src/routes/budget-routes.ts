@@ -70,7 +70,8 @@ export const BUDGET_ROUTES = {
     path: '/v1/usage',
     needs: 'serving',
     repeats: 'safe',
-    summary: 'What agents used, by day, the latest first; as CSV when asked for.',
+    summary:
+      'What was used: compute, calls of models, tokens and dollars, in rows as asked for; as CSV when asked for.',
     roles: READERS,
     query: usageQuery,
     answers: 'json-or-csv',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { model } from '../nouns/model.ts'
+import { llmStatus, model } from '../nouns/model.ts'
 import { READERS, type Route } from './route.ts'
 
 export const MODEL_API_ROUTES = {
@@ -8,10 +8,21 @@ export const MODEL_API_ROUTES = {
     path: '/v1/models',
     needs: 'serving',
     repeats: 'safe',
-    summary: 'Models of the configured upstreams, with their prices. No door leads there yet.',
+    summary: 'Models that sandboxes may name, with their prices.',
     roles: READERS,
     answers: 'json',
     response: z.strictObject({ items: z.array(model) }),
     errors: [],
+  },
+  getLlmStatus: {
+    method: 'GET',
+    path: '/v1/llm/status',
+    needs: 'serving',
+    repeats: 'safe',
+    summary: 'Upstreams of models with the state of their keys and breakers, and the calls of your tenant under way.',
+    roles: READERS,
+    answers: 'json',
+    response: llmStatus,
+    errors: ['door_unavailable'],
   },
 } as const satisfies Record<string, Route>

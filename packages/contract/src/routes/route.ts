@@ -75,6 +75,7 @@ export const CREATES: readonly ErrorCode[] = [
   'grant_refused',
   'template_not_found',
   'template_failed',
+  'model_not_found',
   'budget_exhausted',
   'capacity_exhausted',
   'host_disk_full',

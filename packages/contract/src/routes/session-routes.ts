@@ -193,7 +193,7 @@ export const SESSION_ROUTES = {
     body: templateSpec,
     answers: 'json',
     response: template,
-    errors: ['template_invalid', 'too_many_templates', 'evidence_unavailable'],
+    errors: ['template_invalid', 'model_not_found', 'too_many_templates', 'evidence_unavailable'],
     effect: 'template.build',
   },
   buildTemplate: {

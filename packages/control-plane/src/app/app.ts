@@ -1,4 +1,4 @@
-import type { Model } from '@airlock/contract'
+import type { LlmStatus, Model } from '@airlock/contract'
 import type { EvidenceKeeper, EvidenceReader, EventReader } from '@airlock/audit'
 import type { ApprovalAnswers } from '../approvals/approvals.ts'
 import type { Commands } from '../commands/commands.ts'
@@ -6,6 +6,7 @@ import type { Connections } from '../doors/connections.ts'
 import { Audit } from '../evidence/audit.ts'
 import { type EventFeed, Events } from '../evidence/events.ts'
 import type { Kills } from '../kills/killswitch.ts'
+import { readLlmStatus } from '../models/llm-status.ts'
 import { listModels } from '../models/list-models.ts'
 import type { Readiness } from '../nodes/readiness.ts'
 import { Backtests } from '../policies/backtest.ts'
@@ -17,6 +18,7 @@ import type { Sessions } from '../sessions/sessions.ts'
 import type { Steps } from '../sessions/steps.ts'
 import type { Templates } from '../templates/templates.ts'
 import { WebhookRegistry } from '../webhooks/registry.ts'
+import type { Caller } from './caller.ts'
 import type { Context } from './context.ts'
 import type { Lifecycle } from './lifecycle-parts.ts'
 import { createRegistry, type Registry } from './registry.ts'
@@ -49,7 +51,7 @@ export interface App extends Registry {
   readonly webhooks: WebhookRegistry
   readonly audit: Pick<Audit, 'events' | 'export' | 'head' | 'chains' | 'quarantine'>
   readonly events: EventFeed
-  readonly models: { list(): readonly Model[] }
+  readonly models: { list(): readonly Model[]; status(caller: Caller): Promise<LlmStatus> }
   readonly readiness: Pick<Readiness, 'assert' | 'state'>
 }
 
@@ -67,7 +69,7 @@ export function createApp(
     webhooks: new WebhookRegistry(context),
     audit: new Audit(context, evidence),
     events: new Events({ ...context, reader: evidence }),
-    models: { list: () => listModels(context) },
+    models: { list: () => listModels(context), status: async (caller) => readLlmStatus(context, caller) },
     readiness: context.readiness,
   }
 }

@@ -34,7 +34,7 @@ export interface Context {
   /** The models that sandboxes may ask for. */
   readonly models: ModelCatalog
   readonly reservations: ReservationDesk
-  readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'close'>
+  readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'upstreams' | 'close'>
   /** Tells the doors what no longer holds. */
   readonly doorNews: DoorNews
   /** Asked before every effect of a caller. */

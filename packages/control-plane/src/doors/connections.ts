@@ -180,7 +180,7 @@ export class Connections {
   }
 
   #configsOf(row: StoredSandbox): DoorConfig[] {
-    return configsOf(row, this.#context.models.all)
+    return configsOf(row, this.#context.models.served(row.models))
   }
 
   async #shutIfEnded(id: string): Promise<void> {

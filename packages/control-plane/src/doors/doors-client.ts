@@ -1,4 +1,11 @@
-import { AirlockError, type DoorConfig, openDoors, type OpenDoors } from '@airlock/contract'
+import {
+  AirlockError,
+  type DoorConfig,
+  keysHealth,
+  openDoors,
+  type OpenDoors,
+  type UpstreamHealth,
+} from '@airlock/contract'
 import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
 
@@ -31,6 +38,11 @@ export class DoorsClient {
 
   async shut(sandbox: string): Promise<void> {
     await this.#ask('DELETE', `/doors/${sandbox}`, nothing)
+  }
+
+  /** As `keys` sees them. Throws `not_ready` when it does not answer. */
+  async upstreams(): Promise<readonly UpstreamHealth[]> {
+    return (await this.#ask('GET', '/upstreams', keysHealth)).upstreams
   }
 
   close(): void {

@@ -3,9 +3,9 @@ import type { Context } from '../app/context.ts'
 
 const MICRO = 1_000_000
 
-/** Models of the configured upstreams, as callers see them. */
+/** Models of the configured upstreams and the demo, as callers see them. */
 export function listModels({ models }: Pick<Context, 'models'>): readonly Model[] {
-  return models.all.filter(({ upstream }) => upstream !== null).map(show)
+  return models.all.map(show)
 }
 
 function show({ name, aliases, upstream, contextWindow, maxOutput, price }: ServedModel): Model {

@@ -56,7 +56,7 @@ for (const dialect of DIALECTS)
       await book.refresh()
       expect([effect('acme'), effect('globex')]).toEqual(['deny', 'allow'])
       expect(book.decide(ask('acme'))).toMatchObject({
-        policyVersion: 'builtin@2,house@1',
+        policyVersion: 'builtin@3,house@1',
         rules: [{ policy: 'house', rule: 'no', effect: 'deny', risk: 'high', reason: 'No.' }],
       })
       await write(row({ scope: 'acme', name: 'house', version: 2 }, null))
@@ -64,7 +64,7 @@ for (const dialect of DIALECTS)
       await book.refresh()
       expect([effect('acme'), effect('globex')]).toEqual(['deny', 'deny'])
       expect(book.inForce('acme').map(({ name, version }) => `${name}@${version}`)).toEqual([
-        'builtin@2',
+        'builtin@3',
         'platform-a@1',
       ])
     })

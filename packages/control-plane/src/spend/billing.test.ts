@@ -50,11 +50,11 @@ for (const dialect of DIALECTS)
         cpuMs.set(id, used)
         await billLiving(world.context)
       }
-      expect(await report()).toEqual([row({ wallSeconds: 4, cpuSeconds: 1.7, computeSeconds: 1.7 })])
+      expect(await report()).toMatchObject([row({ wallSeconds: 4, cpuSeconds: 1.7, computeSeconds: 1.7 })])
       world.clock.advance(500)
       await end(id, { cpuMs: 1900, memoryPeakBytes: 1 })
       await billLiving(world.context)
-      expect(await report()).toEqual([row({ wallSeconds: 4.5, cpuSeconds: 1.9, computeSeconds: 1.9 })])
+      expect(await report()).toMatchObject([row({ wallSeconds: 4.5, cpuSeconds: 1.9, computeSeconds: 1.9 })])
     })
 
     it('bills a host that was off to its last sign of life, not to the day on which it is found', async () => {
@@ -80,7 +80,7 @@ for (const dialect of DIALECTS)
       await billLiving(world.context)
       world.clock.advance(3000)
       await end(id, null)
-      expect(await report()).toEqual([row({ wallSeconds: 4, cpuSeconds: 0.1, computeSeconds: 6.1 })])
+      expect(await report()).toMatchObject([row({ wallSeconds: 4, cpuSeconds: 0.1, computeSeconds: 6.1 })])
     })
 
     it('charges nothing for what never ran', async () => {

@@ -8,7 +8,7 @@ import { ownedTenant } from '../tenants/tenants.ts'
 /** Rows of one report; who wants more asks for fewer days. */
 const MAX_ROWS = 10_000
 
-/** The ledger, by agent and day: of one's own tenant, and of the agents that one may act for. */
+/** The ledger: of one's own tenant, and of the agents that one may act for. */
 export class Usage {
   readonly #world: Pick<Context, 'store'>
 
@@ -20,17 +20,17 @@ export class Usage {
     const { store } = this.#world
     const { principal } = caller
     const { id: tenant } = await ownedTenant(store, principal, query.tenant ?? principal.tenant)
-    const { agent, from, to } = query
+    const { agent, ...filter } = query
     const asked = agent !== undefined && mayUseAgent(principal, agent) ? [agent] : []
     const agents = agent === undefined ? principal.agents : asked
-    const rows = await store.query((db) => sumUsage(db, { tenant, agents, from, to, limit: MAX_ROWS + 1 }))
-    const items = rows.slice(0, MAX_ROWS).map(({ wallMs, cpuMs, computeMs, microDollars, ...row }) => ({
+    const rows = await store.query((db) => sumUsage(db, { ...filter, tenant, agents, limit: MAX_ROWS + 1 }))
+    const items = rows.slice(0, MAX_ROWS).map(({ wallMs, cpuMs, computeMs, ...row }) => ({
       tenant,
       ...row,
       wallSeconds: wallMs / 1000,
       cpuSeconds: cpuMs / 1000,
       computeSeconds: computeMs / 1000,
-      dollars: microDollars / 1e6,
+      dollars: row.microDollars / 1e6,
     }))
     return { items, truncated: rows.length > MAX_ROWS }
   }

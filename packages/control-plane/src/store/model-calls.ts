@@ -52,17 +52,6 @@ export async function sumHeldByCalls(
   return held.parse(await query.executeTakeFirstOrThrow())
 }
 
-/** Calls under way on a node, by model. */
-export async function countModelCalls(db: Queries, node: string): Promise<ReadonlyMap<string, number>> {
-  const rows = await db
-    .selectFrom('modelCalls')
-    .select(({ fn }) => ['model', fn.countAll().as('calls')])
-    .where('node', '=', node)
-    .groupBy('model')
-    .execute()
-  return new Map(rows.map(({ model, calls }) => [model, Number(calls)]))
-}
-
 /** Calls of a node that nobody will report: they are over time, their doors process is gone, or their sandbox ended before `endedBefore`. */
 export async function listLostModelCalls(
   db: Queries,

@@ -1,3 +1,4 @@
+import type { UsageGroup } from '@airlock/contract'
 import { z } from 'zod'
 import type { UsageFactTable } from './engine/schema.ts'
 import type { Queries } from './engine/store.ts'
@@ -99,42 +100,80 @@ export interface UsageFilter {
   readonly tenant: string
   /** Null: all of them. */
   readonly agents: readonly string[] | null
-  readonly from: string | undefined
-  readonly to: string | undefined
+  readonly sandbox?: string | undefined
+  readonly model?: string | undefined
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  /** Undefined: day and agent. */
+  readonly by?: UsageGroup | undefined
   readonly limit: number
 }
 
+const name = z.string().nullable()
 const summed = z.object({
-  agent: z.string(),
-  day: z.string(),
+  day: name,
+  agent: name,
+  sandbox: name,
+  model: name,
   sandboxes: amount,
   wallMs: amount,
   cpuMs: amount,
   computeMs: amount,
+  calls: amount,
+  estimatedCalls: amount,
+  inputTokens: amount,
+  outputTokens: amount,
+  cacheReadTokens: amount,
+  cacheWriteTokens: amount,
   microDollars: amount,
 })
 
-/** By day, the latest first, and by agent. */
+type GroupColumn = 'day' | 'agent' | 'sandbox' | 'model'
+
+const GROUPS: Readonly<Record<UsageGroup, readonly GroupColumn[]>> = {
+  day: ['day'],
+  agent: ['agent'],
+  sandbox: ['agent', 'sandbox'],
+  model: ['model'],
+}
+
+const DAY_AND_AGENT: readonly GroupColumn[] = ['day', 'agent']
+
+const SUMS = [
+  'wallMs',
+  'cpuMs',
+  'computeMs',
+  'calls',
+  'inputTokens',
+  'outputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
+  'microDollars',
+] as const
+
+/** The latest day first, then by name. */
 export async function sumUsage(db: Queries, filter: UsageFilter): Promise<readonly z.infer<typeof summed>[]> {
-  if (filter.agents?.length === 0) return []
+  const { agents, by } = filter
+  if (agents?.length === 0) return []
+  const columns = by === undefined ? DAY_AND_AGENT : GROUPS[by]
   let query = db
     .selectFrom('usageFacts')
     .select(({ fn }) => [
-      'agent',
-      'day',
+      ...columns,
       fn.count('sandbox').distinct().as('sandboxes'),
-      fn.sum('wallMs').as('wallMs'),
-      fn.sum('cpuMs').as('cpuMs'),
-      fn.sum('computeMs').as('computeMs'),
-      fn.sum('microDollars').as('microDollars'),
+      fn.sum('estimated').as('estimatedCalls'),
+      ...SUMS.map((column) => fn.sum(column).as(column)),
     ])
     .where('tenant', '=', filter.tenant)
-    .groupBy(['day', 'agent'])
-    .orderBy('day', 'desc')
-    .orderBy('agent')
+    .groupBy([...columns])
     .limit(filter.limit)
-  if (filter.agents) query = query.where('agent', 'in', filter.agents)
+  for (const column of columns) query = query.orderBy(column, column === 'day' ? 'desc' : 'asc')
+  if (by === 'model') query = query.where('source', '=', 'model')
+  if (agents) query = query.where('agent', 'in', agents)
+  if (filter.sandbox !== undefined) query = query.where('sandbox', '=', filter.sandbox)
+  if (filter.model !== undefined) query = query.where('model', '=', filter.model)
   if (filter.from !== undefined) query = query.where('day', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('day', '<=', filter.to)
-  return z.array(summed).parse(await query.execute())
+  const ungrouped = { day: null, agent: null, sandbox: null, model: null }
+  return (await query.execute()).map((row) => summed.parse({ ...ungrouped, ...row }))
 }

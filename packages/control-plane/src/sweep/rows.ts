@@ -18,6 +18,7 @@ export function sweepRows(context: Context, parts: Lifecycle & { readonly heads:
     { name: 'agents', everyRounds: 1, when: own, run: () => parts.agentEnds.look() },
     { name: 'grants', everyRounds: 1, when: own, run: () => parts.grantEnds.look() },
     { name: 'doors', everyRounds: 1, when: own, run: () => parts.connections.look() },
+    { name: 'model calls', everyRounds: 1, when: own, run: () => parts.modelCalls.closeLost(parts.doorCalls.process) },
     { name: 'usage', everyRounds: 60, when: own, run: () => billLiving(context) },
     { name: 'budgets', everyRounds: 60, when: own, run: () => parts.budgetEnds.look() },
     { name: 'keys', everyRounds: 10, run: () => context.guardKeys.refresh() },

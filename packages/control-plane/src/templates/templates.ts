@@ -50,7 +50,13 @@ export class Templates {
 
   async put(caller: Caller, name: string, spec: TemplateSpec): Promise<Template> {
     throwOnUnbuilt(name, spec)
-    const payload = { packages: spec.packages, env: Object.keys(spec.env), limits: given(spec.limits) }
+    this.#context.models.namesOf(spec.models)
+    const payload = {
+      packages: spec.packages,
+      env: Object.keys(spec.env),
+      limits: given(spec.limits),
+      models: spec.models,
+    }
     const deed = await this.#pass(caller, { template: name, ...payload })
     await doRecorded(this.#context, deed, async () => {
       await this.#write(caller, name, (before) => {

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { AirlockError, type DoorConfig, type OpenDoors, openDoorsRequest } from '@airlock/contract'
+import { AirlockError, type DoorConfig, type OpenDoors, openDoorsRequest, type UpstreamHealth } from '@airlock/contract'
 import { readJson } from '@airlock/wire'
 import type { Context } from '../app/context.ts'
 
 /** Remembers which doors are open, and can be killed. It lets nobody in: that is for the real ones. */
-export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | 'shut' | 'close'> {
+export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | 'shut' | 'upstreams' | 'close'> {
   readonly calls: string[] = []
   readonly opened = new Set<string>()
   /** What each sandbox was opened with last. */
@@ -12,6 +12,7 @@ export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | '
   /** Those that were made without a place for doors. */
   readonly doorless = new Set<string>()
   isDead = false
+  health: readonly UpstreamHealth[] = []
   #server: Server | undefined
 
   async list(): Promise<readonly OpenDoors[]> {
@@ -31,6 +32,11 @@ export class ScriptedDoors implements Pick<Context['doors'], 'list' | 'open' | '
     this.#assertAlive()
     this.calls.push(`shut ${sandbox}`)
     this.opened.delete(sandbox)
+  }
+
+  async upstreams(): Promise<readonly UpstreamHealth[]> {
+    this.#assertAlive()
+    return this.health
   }
 
   close(): void {}

@@ -1,6 +1,14 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as dial } from 'node:http'
-import { AirlockError, type AnthropicVersion, CALL_HEADERS, type ErrorCode, isErrorCode } from '@airlock/contract'
-import { readBounded } from '@airlock/wire'
+import {
+  AirlockError,
+  type AnthropicVersion,
+  CALL_HEADERS,
+  type ErrorCode,
+  isErrorCode,
+  keysHealth,
+  type KeysHealth,
+} from '@airlock/contract'
+import { decodeText, parseJson, readBounded } from '@airlock/wire'
 import { z } from 'zod'
 
 export interface KeysCall {
@@ -21,6 +29,9 @@ export interface KeysAnswer {
 /** Longer than the longest read timeout of an upstream: `keys` itself was stopped. */
 const SILENCE_MS = 25 * 3_600_000
 const MAX_IDLE = 64
+/** Less than the control plane waits for an answer. */
+const HEALTH_MS = 1_000
+const MAX_HEALTH_BYTES = 256 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const NOT_DIALLED: ReadonlySet<unknown> = new Set(['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'EACCES'])
 
@@ -63,6 +74,18 @@ export class KeysClient {
     return { status, contentType: headers['content-type'], retryAfter: headers['retry-after'], body: bodyOf(response) }
   }
 
+  /** Throws `not_ready` when `keys` does not answer. */
+  async health(): Promise<KeysHealth> {
+    try {
+      const signal = AbortSignal.timeout(HEALTH_MS)
+      const request = dial({ socketPath: this.#socket, agent: this.#agent, path: '/health', signal })
+      const response = await answered(request)
+      return keysHealth.parse(parseJson(decodeText(await readBounded(response, { maxBytes: MAX_HEALTH_BYTES }))))
+    } catch (cause) {
+      throw new AirlockError('not_ready', 'The process that holds the keys does not answer.', { cause })
+    }
+  }
+
   close(): void {
     this.#agent.destroy()
   }
@@ -86,7 +109,7 @@ export class KeysClient {
   }
 }
 
-async function answered(request: ClientRequest, body: Buffer): Promise<IncomingMessage> {
+async function answered(request: ClientRequest, body?: Buffer): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   request.once('response', resolve)
   request.once('timeout', () => request.destroy())
@@ -103,10 +126,10 @@ async function answered(request: ClientRequest, body: Buffer): Promise<IncomingM
 /** Text of `keys` is ours; it says nothing of a key. */
 async function errorOf(response: IncomingMessage): Promise<AirlockError> {
   const bytes = await readBounded(response, { maxBytes: MAX_ERROR_BYTES })
-  const said = refusal.safeParse(JSON.parse(bytes.toString('utf8'))).data?.error
+  const said = refusal.safeParse(parseJson(decodeText(bytes))).data?.error
   if (said === undefined || !isErrorCode(said.code)) return new AirlockError('upstream_broken')
   const seconds = Number(response.headers['retry-after'])
-  return new AirlockError(said.code, said.message, Number.isInteger(seconds) ? { retryAfterS: seconds } : {})
+  return new AirlockError(said.code, said.message, seconds > 0 ? { retryAfterS: seconds } : {})
 }
 
 async function* bodyOf(response: IncomingMessage): AsyncGenerator<Buffer> {
@@ -115,6 +138,6 @@ async function* bodyOf(response: IncomingMessage): AsyncGenerator<Buffer> {
   } catch (cause) {
     throw new AirlockError('upstream_broken', undefined, { cause })
   }
-  const end = response.trailers[CALL_HEADERS.end]
-  if (end !== 'whole') throw new AirlockError(isErrorCode(end ?? '') ? (end as ErrorCode) : 'upstream_broken')
+  const { [CALL_HEADERS.end]: end = '' } = response.trailers
+  if (end !== 'whole') throw new AirlockError(isErrorCode(end) ? end : 'upstream_broken')
 }

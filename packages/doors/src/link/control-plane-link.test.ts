@@ -168,6 +168,19 @@ it('refuses what a sandbox has under way when it is revoked, and says what chang
   expect(await other).toEqual(TOKEN)
 })
 
+it('hands an open of a model call that was given up to who closes it, when its answer comes late', async () => {
+  await ready()
+  const asked = { sandbox: ONE, route: 'chat', model: 'm', stream: true } as const
+  const bounds = { inputTokens: 1, maxOutputTokens: 1, ceilingMicroDollars: 1 }
+  const gone = new AbortController()
+  const given = link.openModelCall({ ...asked, ...bounds }, { answerMs: 100_000, signal: gone.signal })
+  await expect.poll(calls).toHaveLength(1)
+  gone.abort()
+  await expect(given).rejects.toMatchObject(NOT_READY)
+  say({ type: 'answer', id: calls()[0]?.id, value: { callId: 'cal_1', reservation: null } })
+  await expect.poll(() => late).toEqual([{ callId: 'cal_1', sandbox: ONE }])
+})
+
 const callOf = (sandbox: string): ControlCall => ({ sandbox, token: 'alt_x', ask: 'renew' })
 const ask = async (sandbox = ONE) =>
   link.call(callOf(sandbox), { answerMs: 100_000, signal: new AbortController().signal })

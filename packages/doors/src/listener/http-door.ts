@@ -83,6 +83,8 @@ export async function openHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> 
   return door
 }
 
+export type DoorResponse = ServerResponse
+
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse

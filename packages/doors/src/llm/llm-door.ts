@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import type { IncomingMessage } from 'node:http'
 import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
 import { LLM_PORT } from '@airlock/contract/guest'
 import type { DoorChange, ConfigOf, Door, OpenDoor } from '../doors.ts'
@@ -15,7 +14,9 @@ import {
 import { describeModel, listModels } from './answer/model-list.ts'
 import { answerError } from './calls/answer-error.ts'
 import { OpenCalls } from './calls/open-calls.ts'
-import { findModel, prepareCall } from './calls/prepare-call.ts'
+import { Places } from './calls/places.ts'
+import type { Preparation } from './calls/preparation.ts'
+import { findModel } from './calls/prepare-call.ts'
 import { serveCall, type ServeParts } from './calls/serve-call.ts'
 import { readHeaders } from './request/read-headers.ts'
 import { type CallName, findRoute, protocolOf } from './routes/find-route.ts'
@@ -35,6 +36,7 @@ const BOUNDS = {
   rate: { burst: 1_000, perSecond: 500 },
 } as const
 const CALLS_AT_ONCE = 200
+const LARGE_BYTES = 32 * 1024
 /** Two of the largest bodies of one sandbox, and eight of all. */
 const BODIES_OF_SANDBOX = 64 * MIB
 const BODIES_OF_ALL = 256 * MIB
@@ -45,7 +47,7 @@ type LlmConfig = ConfigOf<'llm'>
  * The door of models: what `openai` and `@anthropic-ai/sdk` ask, of the models in its configuration. Which socket a request came
  * by is who pays. Nothing that came in goes on but the fields that a route lists.
  */
-export function llmDoor(parts: ServeParts): OpenDoor<LlmConfig> {
+export function llmDoor(parts: LlmParts): OpenDoor<LlmConfig> {
   const bodies = new ByteBudget(BODIES_OF_ALL)
   return async ({ sandbox, dir, config }) => {
     const door = new LlmDoor({ sandbox, config, parts })
@@ -54,16 +56,21 @@ export function llmDoor(parts: ServeParts): OpenDoor<LlmConfig> {
   }
 }
 
+interface LlmParts extends ServeParts {
+  readonly preparation: Pick<Preparation, 'prepare'>
+}
+
 interface LlmDoorOptions {
   readonly sandbox: string
   readonly config: LlmConfig
-  readonly parts: ServeParts
+  readonly parts: LlmParts
 }
 
 class LlmDoor implements Door<LlmConfig> {
   readonly #sandbox: string
-  readonly #parts: ServeParts
+  readonly #parts: LlmParts
   readonly #calls = new OpenCalls()
+  readonly #large = new Places(1)
   #models: readonly ServedModel[]
   #http: HttpDoor | undefined
 
@@ -132,7 +139,11 @@ class LlmDoor implements Door<LlmConfig> {
       answer: async ({ target, headers, body, signal, release }, response) => {
         const protocol = protocolOf({ target, headers })
         const { version } = readHeaders(headers, protocol)
-        const prepared = prepareCall(name, body, this.#models)
+        const { preparation } = this.#parts
+        const models = this.#models
+        // One large body of a sandbox at a time: the others keep their share of the threads.
+        const prepare = async () => preparation.prepare({ name, bytes: body, models })
+        const prepared = await (body.length > LARGE_BYTES ? this.#large.during(prepare) : prepare())
         const [sandbox, calls] = [this.#sandbox, this.#calls]
         await serveCall({ sandbox, protocol, version, prepared, calls, release, signal }, response, this.#parts)
       },
@@ -140,7 +151,7 @@ class LlmDoor implements Door<LlmConfig> {
   }
 }
 
-function nameOf({ method = '', url: target = '', headers }: IncomingMessage): string | undefined {
+function nameOf({ method = '', url: target = '', headers }: Exchange['request']): string | undefined {
   return findRoute({ method, target, headers })?.name
 }
 

@@ -16,16 +16,25 @@ const COLUMNS = [
   'day',
   'tenant',
   'agent',
+  'sandbox',
+  'model',
   'sandboxes',
   'wallSeconds',
   'cpuSeconds',
   'computeSeconds',
+  'calls',
+  'estimatedCalls',
+  'inputTokens',
+  'outputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
+  'microDollars',
   'dollars',
 ] as const
 
-/** Names are lower-case words and the rest are numbers, so nothing needs quotes and no cell is a formula. */
+/** Names have no comma and no quote and begin with a letter or digit, so nothing needs quotes and no cell is a formula. */
 function toCsv({ items }: UsageReport): string {
-  return [COLUMNS, ...items.map((row) => COLUMNS.map((column) => row[column]))]
+  return [COLUMNS, ...items.map((row) => COLUMNS.map((column) => row[column] ?? ''))]
     .map((row) => `${row.join(',')}\r\n`)
     .join('')
 }

@@ -92,7 +92,7 @@ function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' |
       chains: async () => core.auditChains(),
       quarantine: async (caller, tenant) => core.auditQuarantine(caller, tenant),
     },
-    models: { list: () => [] },
+    models: { list: () => [], status: async () => ({ upstreams: [], underWay: { calls: 0, microDollars: 0 } }) },
     readiness: {
       assert: () => {},
       get state() {

@@ -118,13 +118,13 @@ describe('a chunk with usage', () => {
 describe('an error in a stream is replaced, and says nothing of the provider', () => {
   const secret = { message: `Incorrect API key provided: ${CANARY}`, type: 'overloaded_error', code: 'x' }
   it.each<readonly [StreamedCall['name'], string, string]>([
-    ['chat', event({ error: secret }), 'provider_busy'],
-    ['chat', event({ error: CANARY }), 'provider_unavailable'],
-    ['chat', event(CANARY, 'error'), 'provider_unavailable'],
-    ['chat', event({ error: { ...secret, code: 'insufficient_quota' } }), 'provider_refused'],
-    ['messages', event({ type: 'error', error: secret }, 'error'), 'provider_busy'],
-    ['messages', event(CANARY, 'error'), 'provider_unavailable'],
-    ['messages', event({ type: 'error', error: secret }), 'provider_busy'],
+    ['chat', event({ error: secret }), 'upstream_busy'],
+    ['chat', event({ error: CANARY }), 'upstream_failed'],
+    ['chat', event(CANARY, 'error'), 'upstream_failed'],
+    ['chat', event({ error: { ...secret, code: 'insufficient_quota' } }), 'upstream_refused'],
+    ['messages', event({ type: 'error', error: secret }, 'error'), 'upstream_busy'],
+    ['messages', event(CANARY, 'error'), 'upstream_failed'],
+    ['messages', event({ type: 'error', error: secret }), 'upstream_busy'],
   ])('%s %s is %s', (name, text, code) => {
     const said = whole({ name }, text).text
     expect(said).not.toContain('canary')
@@ -138,7 +138,7 @@ describe('an error in a stream is replaced, and says nothing of the provider', (
       type: 'error',
       sequence_number: 5,
       code: 'server_error',
-      message: 'The model provider does not answer. Try again in a moment.',
+      message: 'The provider of the model failed. Try again in a moment.',
       param: null,
     })
   })
@@ -195,7 +195,7 @@ describe('an unmodified client', () => {
   it('of openai throws the error of a stream', async () => {
     const client = new OpenAI(answering('chat', event({ error: { message: CANARY } })))
     const stream = await client.chat.completions.create({ model: 'm', messages, stream: true })
-    await expect(Array.fromAsync(stream)).rejects.toMatchObject({ code: 'provider_unavailable', type: 'server_error' })
+    await expect(Array.fromAsync(stream)).rejects.toMatchObject({ code: 'upstream_failed', type: 'server_error' })
   })
 
   it('throws an error of ours that ends a stream', async () => {
@@ -230,7 +230,7 @@ describe('an unmodified client', () => {
     const errors = await broken.messages.create({ model: 'm', max_tokens: 9, messages, stream: true })
     await expect(Array.fromAsync(errors)).rejects.toMatchObject({
       type: 'overloaded_error',
-      errorCode: 'provider_unavailable',
+      errorCode: 'upstream_failed',
     })
   })
 })

@@ -17,19 +17,19 @@ const failure = (change: Partial<ProviderFailure>): ProviderFailure => ({
 
 describe('an error of the provider', () => {
   it.each([
-    [401, 'provider_refused', 502],
-    [402, 'provider_refused', 502],
-    [403, 'provider_refused', 502],
+    [401, 'upstream_refused', 502],
+    [402, 'upstream_refused', 502],
+    [403, 'upstream_refused', 502],
     [404, 'model_not_found', 404],
-    [408, 'provider_unavailable', 503],
-    [429, 'provider_busy', 429],
-    [500, 'provider_unavailable', 503],
-    [502, 'provider_unavailable', 503],
-    [529, 'provider_unavailable', 503],
-    [599, 'provider_unavailable', 503],
-    [200, 'provider_broken', 502],
-    [301, 'provider_broken', 502],
-    [600, 'provider_broken', 502],
+    [408, 'upstream_failed', 503],
+    [429, 'upstream_busy', 429],
+    [500, 'upstream_failed', 503],
+    [502, 'upstream_failed', 503],
+    [529, 'upstream_failed', 503],
+    [599, 'upstream_failed', 503],
+    [200, 'upstream_broken', 502],
+    [301, 'upstream_broken', 502],
+    [600, 'upstream_broken', 502],
   ])('%d is %s, and nothing of its text is passed on', (status, code, ours) => {
     const typed = typeFailure(failure({ status }))
     expect([typed.error.code, typed.status]).toEqual([code, ours])
@@ -38,7 +38,7 @@ describe('an error of the provider', () => {
 
   it.each([400, 409, 413, 422])('%d keeps its status and says what the provider said, masked', (status) => {
     const typed = typeFailure(failure({ status }))
-    expect([typed.error.code, typed.status]).toEqual(['provider_rejected', status])
+    expect([typed.error.code, typed.status]).toEqual(['upstream_rejected', status])
     expect(typed.error.message).toBe('The model provider rejected the request: because …')
   })
 
@@ -60,7 +60,7 @@ describe('an error of the provider', () => {
     [403, { message: 'x', type: 'billing_error' }],
   ])('%d about the account of the server is not about the caller: %j', (status, error) => {
     const typed = typeFailure(failure({ status, body: json(error) }))
-    expect(typed).toMatchObject({ status: 502, error: { code: 'provider_refused', retryable: false } })
+    expect(typed).toMatchObject({ status: 502, error: { code: 'upstream_refused', retryable: false } })
   })
 
   it.each([
@@ -120,7 +120,7 @@ describe('an unmodified client', () => {
     [new AirlockError('budget_exhausted'), 402, 'insufficient_quota'],
     [new AirlockError('policy_denied'), 403, 'permission_error'],
     [new AirlockError('route_not_found'), 404, 'invalid_request_error'],
-    [new AirlockError('provider_refused'), 502, 'server_error'],
+    [new AirlockError('upstream_refused'), 502, 'server_error'],
   ])('of openai reads %s and does not try again', async (error, status, type) => {
     const { thrown, calls } = await ask('openai', error)
     expect(thrown).toMatchObject({ status, type, code: error.code, requestID: 'call_1' })
@@ -133,7 +133,7 @@ describe('an unmodified client', () => {
     [new AirlockError('budget_exhausted'), 402, 'billing_error'],
     [new AirlockError('policy_denied'), 403, 'permission_error'],
     [new AirlockError('route_not_found'), 404, 'not_found_error'],
-    [new AirlockError('provider_refused'), 502, 'api_error'],
+    [new AirlockError('upstream_refused'), 502, 'api_error'],
   ])('of anthropic reads %s and does not try again', async (error, status, type) => {
     const { thrown, calls } = await ask('anthropic', error)
     expect(thrown).toMatchObject({ status, type, errorCode: error.code, requestID: 'call_1' })
@@ -142,24 +142,27 @@ describe('an unmodified client', () => {
   })
 
   it.each<Protocol>(['openai', 'anthropic'])('of %s tries again where that helps', async (protocol) => {
-    for (const code of ['provider_busy', 'provider_unavailable'] as const)
+    for (const code of ['upstream_busy', 'upstream_failed'] as const)
       expect(await ask(protocol, new AirlockError(code, undefined, { retryAfterS: 1 }))).toMatchObject({ calls: 3 })
   })
 
   it('reads the status that the provider gave', async () => {
-    expect(await ask('openai', new AirlockError('provider_rejected'), 422)).toMatchObject({ thrown: { status: 422 } })
+    expect(await ask('openai', new AirlockError('upstream_rejected'), 422)).toMatchObject({ thrown: { status: 422 } })
   })
 
   it.each([
     [new AirlockError('invalid_request', '"x" is not a field. Leave it out.'), '"x" is not a field. Leave it out.'],
     [new AirlockError('budget_exhausted', 'Of the day.'), 'Of the day. Ask for "airlock budget set".'],
-    [new AirlockError('provider_busy'), 'The model provider accepts no more requests now. Try again in a moment.'],
+    [
+      new AirlockError('upstream_busy'),
+      'The provider of the model takes no more calls now. Try again in a moment, or ask for a higher max_concurrent.',
+    ],
   ])('reads what happened and what to do next: %s', (error, text) => {
     expect(textOf(error)).toBe(text)
   })
 
   it('is told how long to wait', () => {
-    const { headers } = errorAnswer(new AirlockError('provider_busy', undefined, { retryAfterS: 7 }), {
+    const { headers } = errorAnswer(new AirlockError('upstream_busy', undefined, { retryAfterS: 7 }), {
       protocol: 'openai',
       callId: 'call_1',
     })

@@ -36,22 +36,22 @@ type Said = z.infer<typeof errorObject>['error']
 export function typeFailure({ status, retryAfter, body }: ProviderFailure): TypedFailure {
   const said = readError(body)
   const options = readRetryAfter(retryAfter)
-  if ([401, 402, 403].includes(status) || isAccount(said)) return typed(new AirlockError('provider_refused'))
+  if ([401, 402, 403].includes(status) || isAccount(said)) return typed(new AirlockError('upstream_refused'))
   if (status === 404) return typed(new AirlockError('model_not_found', 'The model provider has no such model.'))
-  if (status === 429) return typed(new AirlockError('provider_busy', undefined, options))
+  if (status === 429) return typed(new AirlockError('upstream_busy', undefined, options))
   if (status === 408 || (status >= 500 && status <= 599))
-    return typed(new AirlockError('provider_unavailable', undefined, options))
-  if (status < 400 || status > 499) return typed(new AirlockError('provider_broken'))
+    return typed(new AirlockError('upstream_failed', undefined, options))
+  if (status < 400 || status > 499) return typed(new AirlockError('upstream_broken'))
   const message = said ? `The model provider rejected the request: ${mask(said.message)}` : undefined
-  return { error: new AirlockError('provider_rejected', message), status }
+  return { error: new AirlockError('upstream_rejected', message), status }
 }
 
 /** The error in place of one that a provider sends in the middle of a stream. */
 export function typeStreamError(error: unknown): AirlockError {
   const said = errorObject.safeParse({ error }).data?.error
-  if (isAccount(said)) return new AirlockError('provider_refused')
+  if (isAccount(said)) return new AirlockError('upstream_refused')
   const isBusy = /rate_limit|overloaded/.test(`${said?.type ?? ''} ${said?.code ?? ''}`)
-  return new AirlockError(isBusy ? 'provider_busy' : 'provider_unavailable')
+  return new AirlockError(isBusy ? 'upstream_busy' : 'upstream_failed')
 }
 
 function typed(error: AirlockError): TypedFailure {

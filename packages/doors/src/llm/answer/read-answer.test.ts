@@ -43,14 +43,14 @@ describe('an answer that came whole', () => {
 
   it.each(['', 'null', '[]', '"text"', '{"a":', CANARY])('is broken when it is %j', (text) => {
     expect(() => readAnswer('chat', Buffer.from(text))).toThrow(
-      expect.objectContaining({ code: 'provider_broken', message: expect.not.stringContaining('canary') }),
+      expect.objectContaining({ code: 'upstream_broken', message: expect.not.stringContaining('canary') }),
     )
   })
 
   it.each(['chat', 'embeddings', 'messages', 'countTokens'] as const)('of %s may be an error all the same', (name) => {
     const bytes = Buffer.from(JSON.stringify({ error: { message: CANARY, type: 'overloaded_error' } }))
     expect(() => readAnswer(name, bytes)).toThrow(
-      expect.objectContaining({ code: 'provider_busy', message: expect.not.stringContaining('canary') }),
+      expect.objectContaining({ code: 'upstream_busy', message: expect.not.stringContaining('canary') }),
     )
   })
 

@@ -37,10 +37,10 @@ export interface WholeAnswer {
   readonly meter: UsageMeter
 }
 
-/** An answer that came whole, as it goes on, and what it used. Fails as `provider_broken`, or with the provider's error. */
+/** An answer that came whole, as it goes on, and what it used. Fails as `upstream_broken`, or with the provider's error. */
 export function readAnswer(name: CallName, bytes: Buffer): WholeAnswer {
   const body = parse(bytes)
-  if (!isRecord(body)) throw new AirlockError('provider_broken')
+  if (!isRecord(body)) throw new AirlockError('upstream_broken')
   const meter = new UsageMeter(name)
   meter.takeBody(body)
   if (!isRecord(body['error'])) return { bytes, meter }

@@ -34,7 +34,7 @@ export function writeStreamError(error: AirlockError, { name, callId }: FailedCa
 
 /** The error of a response, where codes are a closed list. */
 export function responseError(error: AirlockError): object {
-  const code = error.code === 'provider_busy' ? 'rate_limit_exceeded' : 'server_error'
+  const code = error.code === 'upstream_busy' ? 'rate_limit_exceeded' : 'server_error'
   return { code, message: textOf(error) }
 }
 

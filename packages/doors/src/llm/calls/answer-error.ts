@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import type { AirlockError } from '@airlock/contract'
+import type { DoorResponse } from '../../listener/http-door.ts'
 import { errorAnswer } from '../answer/error-body.ts'
 import type { Protocol } from '../routes/find-route.ts'
 
@@ -10,7 +10,7 @@ interface Answered {
 }
 
 /** Answers an error in the shape of the client's protocol. After the first byte of another answer the connection is cut. */
-export function answerError(response: ServerResponse, error: AirlockError, { status, ...call }: Answered): void {
+export function answerError(response: DoorResponse, error: AirlockError, { status, ...call }: Answered): void {
   if (response.destroyed || response.writableEnded) return
   if (response.headersSent) return void response.destroy()
   const answer = errorAnswer(error, call, status)

@@ -7,9 +7,18 @@ import { fitCall } from '../terms/fit-call.ts'
 import { takeInventory } from '../terms/take-inventory.ts'
 import { termsOf } from '../terms/terms-of.ts'
 
+export interface CallToPrepare {
+  readonly name: CallName
+  readonly bytes: Uint8Array
+  /** Those that the sandbox may name. */
+  readonly models: readonly ServedModel[]
+}
+
 /** A call that was read, bounded and written anew, with the most that it can cost. */
 export interface PreparedCall {
-  readonly call: ModelCall
+  readonly name: CallName
+  /** For the demo, which answers it; null where an upstream does. */
+  readonly demo: ModelCall | null
   readonly model: ServedModel
   /** As the program inside named the model. */
   readonly asked: string
@@ -23,8 +32,8 @@ export interface PreparedCall {
 }
 
 /** Throws `invalid_request` with the field that is wrong, or `model_not_found`. */
-export function prepareCall(name: CallName, bytes: Buffer, models: readonly ServedModel[]): PreparedCall {
-  const read = readCall(name, bytes)
+export function prepareCall({ name, bytes, models }: CallToPrepare): PreparedCall {
+  const read = readCall(name, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   const asked = read.body.model
   const model = findModel(asked, models)
   assertServed(read, model)
@@ -34,7 +43,8 @@ export function prepareCall(name: CallName, bytes: Buffer, models: readonly Serv
   const ceiling = ceilingOf({ call, body }, terms)
   if (ceiling.microDollars === null) throw new AirlockError('invalid_request', `The price of ${asked} is not known.`)
   return {
-    call,
+    name,
+    demo: model.upstream === null ? call : null,
     model,
     asked,
     route: modelRouteOfCall(call),

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import {
   AirlockError,
   type AnthropicVersion,
@@ -11,6 +10,7 @@ import {
 import type { Log } from '@airlock/std'
 import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-client.ts'
 import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
+import type { DoorResponse } from '../../listener/http-door.ts'
 import { AnswerStream } from '../answer/answer-stream.ts'
 import { MAX_ERROR_BYTES, typeFailure } from '../answer/provider-error.ts'
 import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
@@ -50,7 +50,7 @@ const OPEN_MS = 10_000
  * Asks for a call, makes it, and reports its end, whichever that is. Throws before anything was opened; from then on errors are
  * answered here.
  */
-export async function serveCall(call: CallToServe, response: ServerResponse, parts: ServeParts): Promise<void> {
+export async function serveCall(call: CallToServe, response: DoorResponse, parts: ServeParts): Promise<void> {
   const { sandbox, prepared, calls, signal } = call
   const { route, asked, isStream: stream, inputTokens, maxOutputTokens, ceilingMicroDollars } = prepared
   const question = { sandbox, route, model: asked, stream, inputTokens, maxOutputTokens, ceilingMicroDollars }
@@ -77,7 +77,7 @@ interface AnsweringOptions {
   readonly call: CallToServe
   readonly opened: OpenedModelCall
   readonly end: CallEnd
-  readonly response: ServerResponse
+  readonly response: DoorResponse
   readonly parts: ServeParts
   /** Aborts when the connection is gone, or when the call may not go on. */
   readonly signal: AbortSignal
@@ -92,12 +92,12 @@ class Answering {
   }
 
   async run(): Promise<void> {
-    const { opened, signal } = this.#options
+    const { call, opened, signal } = this.#options
     signal.throwIfAborted()
-    if (opened.reservation === null) return this.#answerDemo()
+    if (opened.reservation === null) return this.#answerDemo(call.prepared.demo)
     const answer = await this.#send(opened.reservation)
     const { status, contentType } = answer
-    const kind = kindOfAnswer({ status, contentType }, this.#options.call.prepared.isStream)
+    const kind = kindOfAnswer({ status, contentType }, call.prepared.isStream)
     if (kind === 'failure') return this.#fail(answer)
     if (kind === 'broken') throw new AirlockError('upstream_broken')
     await (kind === 'stream' ? this.#stream(answer.body) : this.#whole(answer.body))
@@ -121,8 +121,7 @@ class Answering {
 
   async #stream(body: AsyncIterable<Buffer>): Promise<void> {
     const { call, opened, end, response } = this.#options
-    const { name } = call.prepared.call
-    const { wantsUsageChunk } = call.prepared
+    const { name, wantsUsageChunk } = call.prepared
     const stream = new AnswerStream({ name, callId: opened.callId, wantsUsageChunk })
     try {
       response.writeHead(200, answerHeaders('stream', opened.callId))
@@ -147,7 +146,7 @@ class Answering {
 
   async #whole(body: AsyncIterable<Buffer>): Promise<void> {
     const { call, opened, end, response } = this.#options
-    const { name } = call.prepared.call
+    const { name } = call.prepared
     const { bytes, meter } = readAnswer(name, await this.#collect(body, MODEL_BODY_BYTES))
     // Counting is free of charge, and its answer has no usage.
     if (name === 'countTokens') end.refused()
@@ -177,10 +176,11 @@ class Answering {
     return Buffer.concat(chunks)
   }
 
-  async #answerDemo(): Promise<void> {
+  async #answerDemo(demo: PreparedCall['demo']): Promise<void> {
+    if (demo === null) throw new AirlockError('upstream_unavailable', 'The call has no reservation.')
     const { call, opened, end } = this.#options
     const made = { callId: opened.callId, createdAt: Math.floor(Date.now() / 1000) }
-    const { kind, chunks } = answerDemo(call.prepared.call, made)
+    const { kind, chunks } = answerDemo(demo, made)
     call.release()
     end.begun()
     await (kind === 'stream' ? this.#stream(iterate(chunks)) : this.#whole(iterate(chunks)))
@@ -200,12 +200,12 @@ function whyOf(thrown: unknown, { aborted, reason }: AbortSignal): AirlockError 
 interface Late {
   readonly call: CallToServe
   readonly callId: string
-  readonly response: ServerResponse
+  readonly response: DoorResponse
 }
 
 /** Answers the error, or ends the stream that has begun with it: the SDK of its protocol throws it. */
 function answerLate(error: AirlockError, { call, callId, response }: Late): void {
   if (response.destroyed) return
   if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId })
-  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.call.name, callId }))
+  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId }))
 }

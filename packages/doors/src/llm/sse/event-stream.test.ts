@@ -188,10 +188,10 @@ describe('bytes go on', () => {
     const tooLong = [`data: ${'x'.repeat(95)}\n\n`, 'x'.repeat(101), `: ${'x'.repeat(101)}\n`, 'data: x\n'.repeat(13)]
     for (const text of tooLong) {
       const byByte = stream()
-      expect(() => stream().write(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'provider_broken' }))
+      expect(() => stream().write(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'upstream_broken' }))
       expect(() => {
         for (const byte of Buffer.from(text)) byByte.write(Buffer.from([byte]))
-      }).toThrow(expect.objectContaining({ code: 'provider_broken' }))
+      }).toThrow(expect.objectContaining({ code: 'upstream_broken' }))
     }
   })
 })

@@ -12,7 +12,7 @@ export interface StreamEvent {
 export type Verdict = 'pass' | 'drop' | Buffer
 
 export interface EventStreamOptions {
-  /** Also a bound on a line. A longer event is `provider_broken`. */
+  /** Also a bound on a line. A longer event is `upstream_broken`. */
   readonly maxEventBytes: number
   /** Told of each event that has data, in order, before its bytes go on. */
   readonly onEvent: (event: StreamEvent) => Verdict
@@ -140,7 +140,7 @@ export class EventStream {
 
   #bound(more: number): void {
     if (this.#held.length + more <= this.#options.maxEventBytes) return
-    throw new AirlockError('provider_broken', 'The model provider sent an event that is too long.')
+    throw new AirlockError('upstream_broken', 'The model provider sent an event that is too long.')
   }
 }
 

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { OpenCalls } from './open-calls.ts'
+
+it('a call ends when its model is taken away, and says why', () => {
+  const calls = new OpenCalls()
+  const [small, large] = [
+    calls.begin('small', new AbortController().signal),
+    calls.begin('large', new AbortController().signal),
+  ]
+  calls.keepOnly(new Set(['small']))
+  expect(small.signal.aborted).toBe(false)
+  expect(large.signal.reason).toMatchObject({ code: 'policy_denied' })
+})
+
+it('so many calls wait for a decision at once, and the others follow', async () => {
+  const calls = new OpenCalls()
+  let most = 0
+  let now = 0
+  const open = async () => {
+    most = Math.max(most, ++now)
+    await new Promise((resolve) => setImmediate(resolve))
+    now -= 1
+  }
+  await Promise.all(Array.from({ length: 50 }, async () => calls.opening(open)))
+  expect(most).toBe(16)
+})

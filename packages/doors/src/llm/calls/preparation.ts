@@ -1,0 +1,73 @@
+import { Worker } from 'node:worker_threads'
+import { AirlockError, isErrorCode } from '@airlock/contract'
+import { Places } from './places.ts'
+import { type CallToPrepare, prepareCall, type PreparedCall } from './prepare-call.ts'
+import type { Prepared } from './prepare-main.ts'
+
+/** A body up to here is read in a few milliseconds, whatever it holds. */
+const SMALL_BYTES = 32 * 1024
+const THREADS = 2
+/** Ten times what the longest text takes. A body that takes longer was made to. */
+const MOST_MS = 5_000
+const THREAD_MEMORY_MB = 768
+
+/**
+ * Reads and writes calls. Bodies that could keep the process busy are read in threads, for it serves every sandbox of the node. A
+ * thread that takes too long, or too much memory, is ended with its call.
+ */
+export class Preparation {
+  readonly #program: URL
+  readonly #places = new Places(THREADS)
+  readonly #idle: Worker[] = []
+
+  /** `program`: the text of `prepare-main`. A thread that is started later could not read the file. */
+  constructor(program: string) {
+    this.#program = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
+  }
+
+  async prepare(call: CallToPrepare): Promise<PreparedCall> {
+    if (call.bytes.length <= SMALL_BYTES) return prepareCall(call)
+    return this.#places.during(async () => this.#inThread(call))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#idle.splice(0).map(async (thread) => thread.terminate()))
+  }
+
+  async #inThread(call: CallToPrepare): Promise<PreparedCall> {
+    const thread = this.#idle.pop() ?? this.#start()
+    const said = await answerOf(thread, call)
+    if (said === undefined) {
+      await thread.terminate()
+      throw new AirlockError('body_too_large', 'The body takes too long to read.')
+    }
+    this.#idle.push(thread)
+    if ('prepared' in said) return { ...said.prepared, body: Buffer.from(said.prepared.body) }
+    const { code, message, hint } = said.error
+    throw new AirlockError(isErrorCode(code) ? code : 'internal', message, { hint })
+  }
+
+  #start(): Worker {
+    const thread = new Worker(this.#program, { env: {}, resourceLimits: { maxOldGenerationSizeMb: THREAD_MEMORY_MB } })
+    thread.unref()
+    // An idle thread that dies is found dead by its next call.
+    thread.on('error', () => {})
+    return thread
+  }
+}
+
+/** Undefined when the thread died or took too long. */
+async function answerOf(thread: Worker, call: CallToPrepare): Promise<Prepared | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Prepared | undefined>()
+  const none = () => resolve(undefined)
+  const late = setTimeout(none, MOST_MS)
+  thread.once('message', resolve).once('exit', none)
+  try {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    thread.postMessage(call)
+    return await promise
+  } finally {
+    clearTimeout(late)
+    thread.off('message', resolve).off('exit', none)
+  }
+}
