@@ -1,7 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { isPublicAddress } from '@airlock/std'
+import { isPublicAddress } from '@airlock/wire'
 
 /** Domains for private use: what they resolve to differs from network to network (RFC 6761, 6762 and 8375, and `internal` by ICANN). */
 const PRIVATE_DOMAINS: readonly string[] = [

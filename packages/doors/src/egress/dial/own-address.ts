@@ -1,6 +1,6 @@
 import { BlockList, isIPv4 } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { isPublicAddress } from '@airlock/std'
+import { isPublicAddress } from '@airlock/wire'
 
 /** An address and its port. */
 export interface Endpoint {
