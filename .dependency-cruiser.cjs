@@ -92,6 +92,7 @@ const FOLDERS = {
   // A door is a folder that knows no other. All of them share how bytes from inside are heard, and how the control plane is asked.
   doors: {
     control: ['link', 'listener'],
+    egress: ['link', 'listener'],
     link: [],
     listener: [],
   },
@@ -136,6 +137,7 @@ const RESTRICTED = [
       'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
       'packages/keys/src/',
+      'packages/doors/src/egress/',
       'packages/doors/src/keys/',
       'packages/doors/src/listener/',
       'packages/doors/src/server.ts',

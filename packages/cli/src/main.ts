@@ -124,6 +124,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Policies that Guardian enforces: ls, get, put, rm, check, backtest.',
     load: async () => (await import('./verbs/policy.ts')).definePolicy,
   },
+  egress: {
+    about: 'Hosts that sandboxes may connect to: ls, allow, deny; uses the admin key.',
+    load: async () => (await import('./verbs/egress.ts')).defineEgress,
+  },
   budget: {
     about: 'What agents may use: get, and set with the admin key.',
     load: async () => (await import('./verbs/budget.ts')).defineBudget,

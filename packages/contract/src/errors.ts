@@ -48,6 +48,12 @@ export const ERRORS = {
     'See the rule: airlock guardian rules. To change it: docs/guardian.md',
     'administrator',
   ),
+  address_refused: row(
+    403,
+    'The host is not at a public address.',
+    'The operator can list the address and port in egress_allow_private.',
+    'operator',
+  ),
   route_not_found: row(404, 'There is no such route.', 'See /docs for what there is.', 'caller'),
   sandbox_not_found: row(404, 'There is no such sandbox.', 'List the sandboxes you have.', 'caller'),
   command_not_found: row(404, 'There is no such command.', 'List the commands of the sandbox.', 'caller'),
@@ -207,6 +213,7 @@ export const ERRORS = {
   ),
   identity_unavailable: row(503, 'The keys that verify tokens cannot be had.', 'See to jwks_url.', 'operator', true),
   data_plane_unavailable: row(503, 'The data plane does not answer.', 'It restarts by itself.', 'time', true),
+  host_unreachable: row(502, 'The host cannot be reached.', 'Check its name and port.', 'caller', true),
   upstream_unavailable: row(
     503,
     'The provider of the model cannot be reached; it has not seen the call.',

@@ -71,6 +71,14 @@ export {
   type SettingName,
 } from './config/config.ts'
 export { MODEL_SETTINGS, UPSTREAM_SETTINGS, type LlmSettings, type UpstreamSettings } from './config/llm-settings.ts'
+export {
+  closeNetworkCall,
+  type CloseNetworkCall,
+  openedNetworkCall,
+  type OpenedNetworkCall,
+  openNetworkCall,
+  type OpenNetworkCall,
+} from './host/network-calls.ts'
 export { isPrivateAddress } from './config/private-address.ts'
 export {
   buildImageRequest,
@@ -133,6 +141,8 @@ export {
   doorName,
   DOORS,
   doorCall,
+  networkCall,
+  type NetworkCallAsk,
   DOORS_PROTOCOL,
   MAX_DOOR_MODELS,
   modelCall,

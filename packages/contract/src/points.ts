@@ -42,6 +42,7 @@ export const POINTS = {
   'job.cancel': { reduces: true, about: 'Somebody canceled a job.' },
   'job.end': { reduces: true, about: 'A job ended: how, after how many tries, and what it left.' },
   'model.call': { reduces: false, about: 'A sandbox asked for a model, and was answered; what it cost.' },
+  'network.connect': { reduces: false, about: 'A sandbox asked for a connection to a host, and had one or not.' },
   'template.build': { reduces: false, about: 'The image of a template was built or imported.' },
   'template.remove': { reduces: true, about: 'A template was removed.' },
   'agent.register': { reduces: false, about: 'An agent was registered, approved or not.' },

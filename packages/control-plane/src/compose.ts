@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { CountedDenials } from './egress/counted-denials.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -94,7 +95,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
   await permits.publish(config.publicDir, node.id)
   await reservations.publish()
-  const gate = new EvidenceGate(new CountedRefusals(deeds))
+  const gate = new EvidenceGate(new CountedRefusals(new CountedDenials(deeds)))
   const told = { store, audit: gate, ...host, clock, kills: new KillList(), doorNews: new DoorNews() }
   const guard = guardianOf(config, told)
   const context: Context = {

@@ -115,13 +115,22 @@ const socketOf = (sandbox: string) => join(home, 'doors', sandbox, 'control', 'a
 
 async function start(): Promise<{ stop(): Promise<void> }> {
   const log = createLog({ process: 'doors', level: 'silent', write: () => {} })
+  const egress = {
+    resolvers: [],
+    listed: [],
+    bitsPerSecond: 1e8,
+    connections: 8,
+    bytes: 1e9,
+    idleMs: 60_000,
+    totalMs: 60_000,
+  }
   const sockets = {
     socket: join(home, 'doors.sock'),
     controlPlaneSocket: join(home, 'control-plane.sock'),
     keysSocket: null,
     prepareProgram: PREPARE,
   }
-  const rest = { socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
+  const rest = { egress, socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
   return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
 }
 

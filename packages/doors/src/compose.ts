@@ -3,6 +3,8 @@ import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
+import { egressDoor } from './egress/egress-door.ts'
+import { closeLate } from './egress/close-late.ts'
 import { KeysClient } from './keys/keys-client.ts'
 import { CallCloser } from './llm/calls/call-closer.ts'
 import { CallEnd } from './llm/calls/call-end.ts'
@@ -18,6 +20,9 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     log,
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
+    onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
+    onLateConnection: (late) => closeLate(controlPlane, late, log),
+    onLost: () => doors.lost(),
     onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
   const closer = new CallCloser(controlPlane, log)
@@ -26,6 +31,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
     llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
+    egress: egressDoor({ controlPlane, log, settings: config.egress }),
   })
   const listener = await listen({
     doors,

@@ -12,6 +12,20 @@ const doorsConfig = z.strictObject({
   socketUid: z.int().nullable(),
   /** Where the control plane hears what came in. */
   controlPlaneSocket: absolute,
+  /** What the operator allows every sandbox that has the door `egress`. */
+  egress: z.strictObject({
+    /** DNS servers as `ip:port`; empty takes those of the host. */
+    resolvers: z.array(z.string()),
+    /** Addresses that are not public and may be connected to all the same. */
+    listed: z.array(z.strictObject({ address: z.string(), port: z.int() })),
+    bitsPerSecond: z.number().positive(),
+    /** Of one sandbox at once. */
+    connections: z.int().min(1),
+    /** Of one connection. */
+    bytes: z.int().min(1),
+    idleMs: z.int().min(1),
+    totalMs: z.int().min(1),
+  }),
   /** Where upstreams are dialled. Null where none is configured. */
   keysSocket: absolute.nullable(),
   /** The program of the threads that read large bodies. */
@@ -21,6 +35,7 @@ const doorsConfig = z.strictObject({
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   failpoint: z.string().nullable(),
 })
+export type EgressSettings = DoorsConfig['egress']
 export type DoorsConfig = z.infer<typeof doorsConfig>
 
 export function readConfig(): DoorsConfig {

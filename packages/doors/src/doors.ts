@@ -5,12 +5,17 @@ import { KeyedLock } from '@airlock/std'
 
 export type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
 
+/** `lost`: the control plane is away, so what it takes back is not heard. */
+export type DoorChange = DoorsChange['what'] | 'lost'
+
 /** One open door of one sandbox. */
 export interface Door<C extends DoorConfig = DoorConfig> {
   /** Takes the place of the configuration before, also for connections that are open. */
   configure(config: C): void
   /** What was decided before does not hold any more. */
-  changed(what: DoorsChange['what']): void
+  changed(what: DoorChange): void
+  /** Ends these connections to hosts. Absent for a door that has none. */
+  cut?(connections: readonly string[]): void
   /** Lets nobody in any more, cuts connections, and leaves no socket behind. */
   close(): Promise<void>
 }
@@ -79,6 +84,15 @@ export class Doors {
       for (const { door } of this.#open.get(sandbox)?.values() ?? []) door.changed(what)
   }
 
+  cut(sandbox: string, connections: readonly string[]): void {
+    for (const { door } of this.#open.get(sandbox)?.values() ?? []) door.cut?.(connections)
+  }
+
+  /** The control plane is away: what it takes back is not heard. */
+  lost(): void {
+    for (const doors of this.#open.values()) for (const { door } of doors.values()) door.changed('lost')
+  }
+
   list(): readonly OpenDoors[] {
     return [...this.#open].map(([sandbox, doors]) => ({
       sandbox,
@@ -101,9 +115,14 @@ export class Doors {
   async #openOne(sandbox: string, config: DoorConfig): Promise<Door> {
     const dir = join(this.#dir, sandbox, config.door)
     if (!existsSync(dir)) throw new AirlockError('sandbox_not_found', 'The sandbox has no place for doors.')
-    return config.door === 'llm'
-      ? this.#kinds.llm({ sandbox, dir, config })
-      : this.#kinds.control({ sandbox, dir, config })
+    switch (config.door) {
+      case 'control':
+        return this.#kinds.control({ sandbox, dir, config })
+      case 'llm':
+        return this.#kinds.llm({ sandbox, dir, config })
+      case 'egress':
+        return this.#kinds.egress({ sandbox, dir, config })
+    }
   }
 }
 

@@ -8,7 +8,7 @@ import { ASK, type CompiledRule } from './rules.ts'
 /**
  * What the policies say together: of the rules that match, the strictest holds. What none of them speaks of is as the
  * strictest default says; of a command line that is every single program in it. What reaches out of a sandbox is asked about
- * unless a rule names it: no default and no rule about points alone lets it pass.
+ * unless a rule names it, and a host is denied: no default and no rule about points alone lets it pass.
  */
 export function evaluate(
   policies: readonly CompiledPolicy[],
@@ -20,9 +20,15 @@ export function evaluate(
   for (const policy of policies) asked.ofOperation(policy)
   const isWholeCovered = asked.isCovered
   const isEachCovered = askParts(asked, reading)
-  const least = isOutward(question) ? stricter(options.default, 'ask') : options.default
+  const least = stricter(options.default, leastOf(question))
   const fallback = policies.reduce((effect, policy) => stricter(effect, policy.default ?? 'allow'), least)
   return asked.decide(isWholeCovered || isEachCovered ? 'allow' : fallback)
+}
+
+/** A host that no rule names is denied: programs dial many, and no person should be asked about each. */
+function leastOf(question: Question): Effect {
+  if (question.operation.kind === 'network') return 'deny'
+  return isOutward(question) ? 'ask' : 'allow'
 }
 
 /** Fails closed: a host, a model and an action are free text, of which a default knows nothing. */

@@ -184,11 +184,33 @@ function compileKind(rule: PolicyRule): (operation: Operation) => boolean {
     const models = textMatcher(rule.match.models)
     return (operation) => operation.kind === 'model' && models(operation.model)
   }
-  if (rule.kind !== 'network') return never
-  const { hosts, ports } = rule.match
-  const isHost = textMatcher(hosts?.map((host) => host.toLowerCase()))
+  return rule.kind === 'network' ? ofNetwork(rule) : never
+}
+
+type Network = Extract<Operation, { kind: 'network' }>
+
+/**
+ * Fails closed: a rule that denies is about all that it does not exclude. One that does not deny is about named hosts alone, about
+ * an address only when it names exactly that, and about raw bytes only when it says so.
+ */
+function ofNetwork({ effect, match }: Extract<PolicyRule, { kind: 'network' }>): (operation: Operation) => boolean {
+  const { ports } = match
+  const hosts = match.hosts?.map((host) => host.toLowerCase())
+  const isHost = textMatcher(hosts)
+  const traffic = match.traffic ?? (effect === 'deny' ? undefined : ['tls', 'http'])
+  const isNamed = ({ host }: Network) =>
+    effect === 'deny' || (hosts !== undefined && (!isAddress(host) || hosts.includes(host.toLowerCase())))
   return (operation) =>
-    operation.kind === 'network' && isHost(operation.host.toLowerCase()) && (ports?.includes(operation.port) ?? true)
+    operation.kind === 'network' &&
+    isHost(operation.host.toLowerCase()) &&
+    isNamed(operation) &&
+    (ports?.includes(operation.port) ?? true) &&
+    (traffic?.includes(operation.traffic ?? 'tls') ?? true)
+}
+
+/** In the spelling of the door: IPv4 with four numbers, IPv6 without brackets. No name has a colon or ends with a number. */
+function isAddress(host: string): boolean {
+  return host.includes(':') || /(?:^|\.)\d+$/.test(host)
 }
 
 function ofFile({ actions, paths }: Extract<PolicyRule, { kind: 'file' }>['match']): (operation: Operation) => boolean {

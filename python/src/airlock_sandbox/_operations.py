@@ -905,6 +905,7 @@ class Operations:
                 "job.cancel",
                 "job.end",
                 "model.call",
+                "network.connect",
                 "template.build",
                 "template.remove",
                 "agent.register",

@@ -960,10 +960,14 @@ class OperationSandbox(_OperationSandboxRequired, total=False):
     env: List[str]
 
 
-class OperationNetwork(TypedDict):
+class _OperationNetworkRequired(TypedDict):
     kind: Literal["network"]
     host: str
     port: int
+
+
+class OperationNetwork(_OperationNetworkRequired, total=False):
+    traffic: Literal["tls", "http", "raw"]
 
 
 class OperationModel(TypedDict):
@@ -1181,8 +1185,11 @@ class PolicyRuleMount(_PolicyRuleMountRequired, total=False):
 
 
 class PolicyRuleNetworkMatch(TypedDict, total=False):
+    # Without it a rule can deny and not allow. To allow an address, the address itself is named.
     hosts: List[str]
     ports: List[int]
+    # By CONNECT with TLS, in plain HTTP, by CONNECT with other bytes. raw is allowed only where it is named.
+    traffic: List[Literal["tls", "http", "raw"]]
 
 
 class PolicyRuleNetworkWhen(TypedDict, total=False):
@@ -2225,10 +2232,14 @@ class OperationInputSandbox(_OperationInputSandboxRequired, total=False):
     env: List[str]
 
 
-class OperationInputNetwork(TypedDict):
+class _OperationInputNetworkRequired(TypedDict):
     kind: Literal["network"]
     host: str
     port: int
+
+
+class OperationInputNetwork(_OperationInputNetworkRequired, total=False):
+    traffic: Literal["tls", "http", "raw"]
 
 
 class OperationInputModel(TypedDict):
@@ -2429,8 +2440,11 @@ class PolicyRuleInputMount(_PolicyRuleInputMountRequired, total=False):
 
 
 class PolicyRuleInputNetworkMatch(TypedDict, total=False):
+    # Without it a rule can deny and not allow. To allow an address, the address itself is named.
     hosts: List[str]
     ports: List[int]
+    # By CONNECT with TLS, in plain HTTP, by CONNECT with other bytes. raw is allowed only where it is named.
+    traffic: List[Literal["tls", "http", "raw"]]
 
 
 class PolicyRuleInputNetworkWhen(TypedDict, total=False):
@@ -3174,6 +3188,7 @@ Point = Literal[
     "job.cancel",
     "job.end",
     "model.call",
+    "network.connect",
     "template.build",
     "template.remove",
     "agent.register",

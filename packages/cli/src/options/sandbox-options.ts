@@ -6,11 +6,14 @@ import { addModelOptions, type ModelOptions, toModelLimits } from './model-optio
 import { collectPairs } from '../text/pairs.ts'
 import { durationWithin, formatDuration } from '../text/units.ts'
 
+type DoorName = NonNullable<CreateOptions['doors']>[number]
+
 export interface SandboxOptions extends LimitOptions, ModelOptions {
   readonly name?: string
   readonly template?: string
   readonly agent?: string
   readonly tier?: 'standard' | 'strict'
+  readonly door?: DoorName[]
   readonly ttl?: number
   readonly idle?: number
   readonly pauseWhenIdle?: boolean
@@ -30,6 +33,7 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
         'strict',
       ]),
     )
+    .option('--door <door>', 'a door beside control, such as egress; may be given several times', collectDoors)
     .option(
       '--ttl <duration>',
       `life after its last use (default: ${formatDuration(DEFAULTS.ttlMs.default)})`,
@@ -55,6 +59,7 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     template: options.template,
     agent: options.agent,
     tier: options.tier,
+    doors: options.door,
     labels: options.label,
     ttlMs: options.ttl,
     idleMs: options.idle,
@@ -63,6 +68,11 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     models: options.model && [...options.model],
     modelLimits: Object.keys(modelLimits).length > 0 ? modelLimits : undefined,
   })
+}
+
+/** The server says which doors it has. */
+function collectDoors(text: string, before: DoorName[] = []): DoorName[] {
+  return [...before, text as DoorName]
 }
 
 /** Without the fields that were not given: the server has the defaults. */

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { effect } from '../nouns/decision.ts'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
 import { AirlockError } from '../errors.ts'
+import { listedAddresses, resolversText } from './egress-settings.ts'
 import { llmSettings, type LlmSettings, throwOnKeys } from './llm-settings.ts'
 import { endedForText, thresholdText } from './monitor-settings.ts'
 
@@ -219,6 +220,39 @@ export const SETTINGS = {
   monitor_kill: setting(
     endedForText.default('pids,oom,disk,cpu'),
     'What ends a sandbox: processes at their limit, memory that ran out again and again, a disk or processor time beyond its limit; or none.',
+  ),
+  egress_resolvers: setting(
+    resolversText.default([]),
+    'DNS servers that the egress door asks, as ip:port, with commas; by default those of the host. See egress.md.',
+  ),
+  egress_allow_private: setting(
+    listedAddresses.default([]),
+    'Addresses that are not public and that sandboxes may be connected to where rules allow the host, each as address:port.',
+  ),
+  egress_mbit: setting(
+    z.coerce.number().min(0.1).max(100_000).default(100),
+    'Bandwidth of one sandbox to hosts and back, in Mbit/s.',
+  ),
+  egress_connections: setting(
+    z.coerce.number().int().min(1).max(512).default(128),
+    'Connections of one sandbox to hosts at once; more is too_many_requests.',
+  ),
+  egress_connection_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(1024 * 1024)
+      .default(16 * 1024),
+    'Bytes that one connection may carry, in MiB.',
+  ),
+  egress_idle_s: setting(
+    z.coerce.number().int().min(1).max(86_400).default(600),
+    'Seconds without a byte after which a connection is cut.',
+  ),
+  egress_connection_s: setting(
+    z.coerce.number().int().min(1).max(604_800).default(21_600),
+    'Seconds after which a connection is cut.',
   ),
   log_level: setting(
     z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),

@@ -69,6 +69,9 @@ export interface GuestGroups {
 /** The port of the door `llm` on 127.0.0.1. */
 export const LLM_PORT = 47_080
 
+/** The same of the egress door: a proxy for HTTP and CONNECT. */
+export const EGRESS_PORT = 47_081
+
 /** Where things are inside every sandbox. */
 export const INSIDE = {
   workspace: '/workspace',

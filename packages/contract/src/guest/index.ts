@@ -1,6 +1,7 @@
 export {
   type AgentBoot,
   INSIDE,
+  EGRESS_PORT,
   LLM_PORT,
   type GuestBoot,
   type GuestBridge,

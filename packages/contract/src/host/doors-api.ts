@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
-import { INSIDE, LLM_PORT } from '../guest/boot.ts'
+import { EGRESS_PORT, INSIDE, LLM_PORT } from '../guest/boot.ts'
 import { matchedRule } from '../nouns/decision.ts'
 import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
 import { closeModelCall, openModelCall } from './model-calls.ts'
+import { closeNetworkCall, openNetworkCall } from './network-calls.ts'
 import { servedModel } from './served-model.ts'
 
 /** Every kind of door. The permit of a sandbox lists those that it has. */
@@ -41,6 +42,7 @@ export const doorConfig = z.discriminatedUnion('door', [
     /** Every model that the sandbox may name, with its prices. No key and no address of an upstream is in it. */
     models: z.array(servedModel).max(MAX_DOOR_MODELS),
   }),
+  z.strictObject({ door: z.literal('egress'), version: configVersion }),
 ])
 export type DoorConfig = z.infer<typeof doorConfig>
 
@@ -135,12 +137,22 @@ export const modelCall = z.discriminatedUnion('ask', [
 ])
 export type ModelCallAsk = z.infer<typeof modelCall>
 
+/**
+ * A connection to a host that begins or ends. `network.open` answers `openedNetworkCall`. A connection whose `network.open` was
+ * cancelled is closed by the control plane. `network.close` answers `{}`, also for one that is closed already.
+ */
+export const networkCall = z.discriminatedUnion('ask', [
+  openNetworkCall.extend({ ask: z.literal('network.open') }),
+  closeNetworkCall.extend({ ask: z.literal('network.close') }),
+])
+export type NetworkCallAsk = z.infer<typeof networkCall>
+
 /** Every call of the kept connection. */
-export const doorCall = z.union([controlCall, modelCall])
+export const doorCall = z.union([controlCall, modelCall, networkCall])
 export type DoorCall = z.infer<typeof doorCall>
 
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
-export const DOORS_PROTOCOL = 2
+export const DOORS_PROTOCOL = 3
 
 /** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
 export const MAX_DOOR_CALLS = 4096
@@ -159,11 +171,11 @@ export const fromDoors = z.discriminatedUnion('type', [
 export type FromDoors = z.infer<typeof fromDoors>
 
 /**
- * What no longer holds for sandboxes. `revoked`: their tokens. `shut`: they have no doors any more. `policy`: what was decided
- * under the rules before; null is all sandboxes.
+ * What no longer holds for sandboxes. `revoked`: their tokens. `shut`: they have no doors any more. `paused`: they do not run.
+ * `policy`: what was decided under the rules before; null is all sandboxes.
  */
 export const doorsChange = z.strictObject({
-  what: z.enum(['revoked', 'shut', 'policy']),
+  what: z.enum(['revoked', 'shut', 'paused', 'policy']),
   sandboxes: z.array(sandboxId).nullable(),
 })
 export type DoorsChange = z.infer<typeof doorsChange>
@@ -171,7 +183,7 @@ export type DoorsChange = z.infer<typeof doorsChange>
 /** What the control plane says on the kept connection. */
 export const fromControlPlane = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall` or `{}`, by what was asked. */
+  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall`, `openedNetworkCall` or `{}`, by what was asked. */
   z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
   z.strictObject({
     type: z.literal('refusal'),
@@ -185,6 +197,8 @@ export const fromControlPlane = z.discriminatedUnion('type', [
     }),
   }),
   z.strictObject({ type: z.literal('changed'), change: doorsChange }),
+  /** These connections to hosts are not allowed any more. */
+  z.strictObject({ type: z.literal('cut'), sandbox: sandboxId, connections: z.array(z.string()).max(1000) }),
   z.strictObject({ type: z.literal('pong') }),
 ])
 export type FromControlPlane = z.infer<typeof fromControlPlane>
@@ -215,8 +229,24 @@ const LLM_ENV: Readonly<Record<string, string>> = {
   OPENAI_API_KEY: PLACEHOLDER,
   ANTHROPIC_BASE_URL: LLM_ORIGIN,
   ANTHROPIC_API_KEY: PLACEHOLDER,
-  NO_PROXY: '127.0.0.1',
-  no_proxy: '127.0.0.1',
+}
+
+const EGRESS_ORIGIN = `http://127.0.0.1:${EGRESS_PORT}`
+
+/** What clients of HTTP read. Programs differ in the case that they look for. */
+const EGRESS_ENV: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => inBothCases(name, EGRESS_ORIGIN))),
+  NODE_USE_ENV_PROXY: '1',
+}
+
+/** The loopback of the sandbox is its own: servers and doors there are dialled directly. */
+const NO_PROXY = Object.fromEntries(inBothCases('NO_PROXY', '127.0.0.1,localhost'))
+
+function inBothCases(name: string, value: string): [string, string][] {
+  return [
+    [name, value],
+    [name.toLowerCase(), value],
+  ]
 }
 
 /** What programs inside are told: who their sandbox is, and how its door is reached if it has one. */
@@ -229,6 +259,8 @@ export function doorEnv(of: {
   return {
     ...(of.doors.includes('control') ? door : {}),
     ...(of.doors.includes('llm') ? LLM_ENV : {}),
+    ...(of.doors.includes('egress') ? EGRESS_ENV : {}),
+    ...(of.doors.some((name) => name === 'llm' || name === 'egress') ? NO_PROXY : {}),
     AIRLOCK_SANDBOX_ID: of.sandbox,
     AIRLOCK_AGENT_ID: of.agent,
   }

@@ -92,7 +92,19 @@ const mountMatch = z
   .refine(atLeastOne, 'must name something')
 const port = z.int().min(1).max(65_535)
 const networkMatch = z
-  .strictObject({ hosts: globs.optional(), ports: z.array(port).min(1).max(BOUNDS.ruleGlobs).optional() })
+  .strictObject({
+    hosts: globs
+      .optional()
+      .describe('Without it a rule can deny and not allow. To allow an address, the address itself is named.'),
+    ports: z.array(port).min(1).max(BOUNDS.ruleGlobs).optional(),
+    traffic: z
+      .array(z.enum(['tls', 'http', 'raw']))
+      .min(1)
+      .optional()
+      .describe(
+        'By CONNECT with TLS, in plain HTTP, by CONNECT with other bytes. raw is allowed only where it is named.',
+      ),
+  })
   .refine(atLeastOne, 'must name something')
 const modelMatch = z.strictObject({ models: globs })
 const quotaMatch = z.strictObject({

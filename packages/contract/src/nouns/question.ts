@@ -43,7 +43,14 @@ export const operation = z.discriminatedUnion('kind', [
     env: z.array(z.string()).optional(),
     mounts: z.array(z.strictObject({ path: z.string(), mode: z.enum(['ro', 'rw']) })),
   }),
-  z.strictObject({ kind: z.literal('network'), host: z.string(), port: z.int() }),
+  z.strictObject({
+    kind: z.literal('network'),
+    /** A name in lower case, or an address in its usual spelling. */
+    host: z.string(),
+    port: z.int(),
+    /** `tls`: by CONNECT, with a ClientHello that names the host. `raw`: by CONNECT, whatever bytes. Absent: tls. */
+    traffic: z.enum(['tls', 'http', 'raw']).optional(),
+  }),
   z.strictObject({ kind: z.literal('model'), model: z.string() }),
   /** Everything else that has an effect: what is asked for, as its record shows it. */
   z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import {
   DOORS_PROTOCOL,
-  type DoorsChange,
   fromDoors,
   type FromControlPlane,
   type FromDoors,
@@ -10,15 +9,18 @@ import {
 } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { LineSocket } from '@airlock/wire'
+import type { DoorsNews } from '../doors/door-news.ts'
 import type { DoorCalls } from '../doors/door-calls.ts'
 
 /** The doors say hello within this time. */
 const HELLO_MS = 5_000
+/** Connections in one frame. */
+const MAX_CUT = 1000
 /** What the doors have cancelled may still be ending here. */
 const MAX_UNDER_WAY = 2 * MAX_DOOR_CALLS
 
 interface DoorsLineOptions {
-  readonly calls: Pick<DoorCalls, 'answer' | 'greeted'>
+  readonly calls: Pick<DoorCalls, 'answer' | 'greeted' | 'lost'>
   readonly log: Log
   readonly onClose: (line: DoorsLine) => void
 }
@@ -45,8 +47,12 @@ export class DoorsLine {
     socket.resume()
   }
 
-  push(change: DoorsChange): void {
-    if (this.#process !== null) this.#send({ type: 'changed', change })
+  push(news: DoorsNews): void {
+    if (this.#process === null) return
+    if (news.what !== 'cut') return this.#send({ type: 'changed', change: news })
+    const { sandbox, connections } = news
+    for (let at = 0; at < connections.length; at += MAX_CUT)
+      this.#send({ type: 'cut', sandbox, connections: connections.slice(at, at + MAX_CUT) })
   }
 
   #hear(line: string): void {
@@ -81,7 +87,7 @@ export class DoorsLine {
     const gone = new AbortController()
     this.#underWay.set(id, gone)
     void this.#options.calls
-      .answer(call, { process, signal: gone.signal })
+      .answer(call, { process, line: this, signal: gone.signal })
       .then(
         (value): FromControlPlane => ({ type: 'answer', id, value }),
         (error: unknown) => this.#refusal(id, error, gone.signal),
@@ -115,6 +121,7 @@ export class DoorsLine {
   #close(): void {
     clearTimeout(this.#hello)
     for (const gone of this.#underWay.values()) gone.abort()
+    this.#options.calls.lost(this)
     this.#options.onClose(this)
   }
 }

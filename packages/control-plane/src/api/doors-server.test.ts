@@ -30,6 +30,7 @@ beforeEach(async () => {
   const calls = {
     answer: async (call: DoorCall, { signal }: { readonly signal: AbortSignal }) => answer(call, signal),
     greeted: () => {},
+    lost: () => {},
   }
   const uid = process.getuid?.() ?? 0
   listener = await listenToDoors({ calls, news, path: join(dir, 'doors.sock'), uid, log })

@@ -5,7 +5,7 @@ import type { DoorNews } from '../doors/door-news.ts'
 import { DoorsLine } from './doors-line.ts'
 
 interface DoorsServerOptions {
-  readonly calls: Pick<DoorCalls, 'answer' | 'greeted'>
+  readonly calls: Pick<DoorCalls, 'answer' | 'greeted' | 'lost'>
   readonly news: DoorNews
   readonly path: string
   /** Who may open the socket besides us. */

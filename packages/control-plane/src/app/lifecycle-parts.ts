@@ -13,6 +13,7 @@ import { ApprovalAnswers } from '../approvals/approvals.ts'
 import { Creation } from '../sandboxes/create.ts'
 import { DoorCalls } from '../doors/door-calls.ts'
 import { DoorControl } from '../doors/door-control.ts'
+import { NetworkConnections } from '../egress/network-connections.ts'
 import { Files } from '../sandboxes/files.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
 import { createJobs } from '../jobs/create-jobs.ts'
@@ -101,7 +102,7 @@ export function createLifecycle(context: Context): Lifecycle {
     stepWatch,
     connections,
     modelCalls,
-    doorCalls: new DoorCalls({ control: doorControl, models: modelCalls }),
+    doorCalls: new DoorCalls({ control: doorControl, models: modelCalls, network: new NetworkConnections(context) }),
     termination,
     templates,
     creation,

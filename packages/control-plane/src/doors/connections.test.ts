@@ -1,4 +1,5 @@
-import { AirlockError, type DoorsChange } from '@airlock/contract'
+import { AirlockError } from '@airlock/contract'
+import type { DoorsNews } from './door-news.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { TestRecorder } from '../testing/recorder.ts'
@@ -169,7 +170,7 @@ it('who connects a sandbox is told how a program inside reaches us, and the sand
 })
 
 it('the doors are told what no longer holds: tokens that are revoked, and a sandbox that ends', async () => {
-  const told: DoorsChange[] = []
+  const told: DoorsNews[] = []
   world.context.doorNews.subscribe((change) => told.push(change))
   const id = await create()
   await connect(id)

@@ -1,16 +1,20 @@
 import type { DoorCall, ModelCallAsk } from '@airlock/contract'
 import type { ModelCalls } from '../models/model-calls.ts'
+import type { NetworkConnections } from '../egress/network-connections.ts'
 import type { DoorControl } from './door-control.ts'
 
 interface Parts {
   readonly control: Pick<DoorControl, 'answer'>
   readonly models: Pick<ModelCalls, 'open' | 'close'>
+  readonly network: Pick<NetworkConnections, 'open' | 'close' | 'lost'>
 }
 
 /** One call of the doors. */
 export interface CallOrigin {
   /** The doors process that asked. */
   readonly process: string
+  /** Its connection. */
+  readonly line: object
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal
 }
@@ -33,10 +37,34 @@ export class DoorCalls {
     this.#process = process
   }
 
-  async answer(call: DoorCall, { process, signal }: CallOrigin): Promise<unknown> {
-    if (call.ask === 'model.open') return this.#open(call, { process, signal })
-    if (call.ask !== 'model.close') return this.#parts.control.answer(call, signal)
-    const { ask: _ask, sandbox: _sandbox, ...end } = call
+  /** A connection of the doors broke. */
+  lost(line: object): void {
+    this.#parts.network.lost(line)
+  }
+
+  async answer(call: DoorCall, origin: CallOrigin): Promise<unknown> {
+    const { control, network } = this.#parts
+    switch (call.ask) {
+      case 'model.open':
+        return this.#open(call, origin)
+      case 'model.close':
+        return this.#close(call)
+      case 'network.open': {
+        const { ask: _ask, ...asked } = call
+        return network.open(asked, origin)
+      }
+      case 'network.close':
+        network.close(call)
+        return {}
+      case 'self':
+      case 'heartbeat':
+      case 'renew':
+      case 'ask':
+        return control.answer(call, origin.signal)
+    }
+  }
+
+  async #close({ ask: _ask, sandbox: _sandbox, ...end }: Extract<ModelCallAsk, { ask: 'model.close' }>) {
     await this.#parts.models.close(end)
     return {}
   }

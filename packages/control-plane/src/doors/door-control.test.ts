@@ -2,7 +2,6 @@ import { generateKeyPairSync } from 'node:crypto'
 import {
   askBody,
   type AskBody,
-  type DoorsChange,
   policyDocument,
   registerAgentBody,
   type RenewedToken,
@@ -12,6 +11,7 @@ import {
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SandboxTokenDesk } from './sandbox-tokens.ts'
+import type { DoorsNews } from './door-news.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { DoorControl } from './door-control.ts'
 import { TestRecorder } from '../testing/recorder.ts'
@@ -22,7 +22,7 @@ const ADMIN = caller({ role: 'admin', actor: 'key:admin' })
 const KEY = { tenant: 'default', agent: 'coder' }
 /** Nobody leaves before the answer. */
 const WAITING = new AbortController().signal
-const ORIGIN = { process: 'doors-1', signal: WAITING }
+const ORIGIN = { process: 'doors-1', line: {}, signal: WAITING }
 const REFUSED = { code: 'token_refused' }
 
 for (const dialect of DIALECTS)
@@ -219,7 +219,7 @@ for (const dialect of DIALECTS)
       ['suspend', 'agent suspended'],
       ['remove', 'agent gone'],
     ] as const)('refuses from the moment of %s on, before the sandbox has ended', async (verb, reason) => {
-      const told: DoorsChange[] = []
+      const told: DoorsNews[] = []
       world.context.doorNews.subscribe((change) => told.push(change))
       // Nobody ends a sandbox that is not in its turn.
       const ended = await world.context.turns.run(sandbox, async () => {

@@ -1,13 +1,18 @@
 import type { DoorsChange } from '@airlock/contract'
 
-type Listener = (change: DoorsChange) => void
+/** `cut`: connections to hosts that are not allowed any more. */
+export type DoorsNews =
+  | DoorsChange
+  | { readonly what: 'cut'; readonly sandbox: string; readonly connections: readonly string[] }
+
+type Listener = (news: DoorsNews) => void
 
 /** Tells the doors what no longer holds, in the moment in which it happens here. Nothing depends on it: each use asks anew. */
 export class DoorNews {
   readonly #listeners = new Set<Listener>()
 
-  publish(change: DoorsChange): void {
-    for (const listener of this.#listeners) listener(change)
+  publish(news: DoorsNews): void {
+    for (const listener of this.#listeners) listener(news)
   }
 
   /** Answers how to end it. */

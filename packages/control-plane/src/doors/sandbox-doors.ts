@@ -42,6 +42,7 @@ export function configsOf(
 const CONFIGS: { readonly [D in BuiltDoor]: (models: readonly ServedModel[]) => Extract<DoorConfig, { door: D }> } = {
   // It has no settings.
   control: () => ({ door: 'control', version: '1' }),
+  egress: () => ({ door: 'egress', version: '1' }),
   llm: (models) => ({ door: 'llm', version: digestOf(models), models: [...models] }),
 }
 

@@ -73,7 +73,9 @@ export class CountedRefusals implements StagedSink {
   }
 
   note(record: NewRecord, options?: NoteOptions): void {
-    if (record.status !== 'denied' || this.#isWritten(record)) this.#to.note(record, options)
+    // Connections that were denied are counted by host, behind this.
+    const isCounted = record.status === 'denied' && record.point !== 'network.connect'
+    if (!isCounted || this.#isWritten(record)) this.#to.note(record, options)
   }
 
   async flush(timeoutMs: number): Promise<void> {

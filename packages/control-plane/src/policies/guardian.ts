@@ -103,7 +103,7 @@ export class Guardian {
       if (look > 1) await caller.assertGood?.()
       this.#assertAlive(known)
       const decision = await this.#decide(questions)
-      if (decision.effect === 'deny') throw this.#refuse(known, decision, denial(decision))
+      if (decision.effect === 'deny') throw this.#refuse(known, decision, denial(decision, first))
       if (decision.effect === 'allow') return { ...known, decision, [PASSED]: true }
       const settled = await this.#settle({ caller, deed: known }, question, decision)
       // What was waited for may be long ago: a policy may deny it by now.
@@ -120,7 +120,8 @@ export class Guardian {
     const questions = later.map(({ point, operation }) => questionOf(caller, { ...deed, point }, operation))
     const decision = await this.#decide(questions)
     if (decision.effect !== 'deny') return
-    throw this.#refuse({ ...deed, role: caller.principal.role }, decision, denial(decision))
+    const about = later[0]?.operation ?? otherOf(deed)
+    throw this.#refuse({ ...deed, role: caller.principal.role }, decision, denial(decision, about))
   }
 
   sources(): GuardianStatus['sources'] {
@@ -192,8 +193,13 @@ function otherOf({ payload }: Deed): Operation {
 }
 
 /** Names the rule, for whoever wants to change it or to go another way. */
-function denial(decision: Decision): AirlockError {
+function denial(decision: Decision, asked: Operation): AirlockError {
   const rule = decision.rules.find(({ effect }) => effect === 'deny')
+  if (!rule && asked.kind === 'network') {
+    const place = `${asked.host.includes(':') ? `[${asked.host}]` : asked.host}:${asked.port}`
+    const hint = `Ask an admin to run: airlock egress allow ${place}`
+    return new AirlockError('policy_denied', `No rule allows ${place}.`, { hint })
+  }
   if (!rule) return new AirlockError('policy_denied', 'No policy allows it, and what none allows is denied here.')
   return new AirlockError('policy_denied', `The rule ${rule.policy}/${rule.rule} denies it: ${rule.reason}`)
 }

@@ -13,7 +13,7 @@ import { TestRecorder } from '../testing/recorder.ts'
 import { ISOLATION } from '../testing/scripted-data-plane.ts'
 import { aSandbox, CALLER, caller, World } from '../testing/world.ts'
 
-const DOORS_NOT_BUILT: CreateSandboxBody['doors'] = ['control', 'egress']
+const DOORS_NOT_BUILT: CreateSandboxBody['doors'] = ['control', 'broker']
 
 for (const dialect of DIALECTS)
   describe(dialect.name, dialect.options, () => {

@@ -92,8 +92,9 @@ export class Pauses {
 
   /** Frozen first, so that what the row says is true. Where it cannot be written, the sandbox goes on. */
   async #freeze(row: StoredSandbox, by: PausedBy): Promise<StoredSandbox> {
-    const { store, dataPlane, clock, failpoint, log } = this.#context
+    const { store, dataPlane, clock, failpoint, log, doorNews } = this.#context
     await dataPlane.pause(row.id)
+    doorNews.publish({ what: 'paused', sandboxes: [row.id] })
     const { lastActiveAt, expiresAt } = this.#activity.current(row)
     const changes = { pausedAt: clock.now(), pausedBy: by, lastActiveAt, expiresAt }
     try {

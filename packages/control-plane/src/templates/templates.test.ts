@@ -90,8 +90,8 @@ for (const dialect of DIALECTS)
     })
 
     it('names doors that are built alone, and the sandbox has them, in its row and its permit', async () => {
-      const wish = { code: 'template_invalid', message: 'doors: this server has no broker, egress door.' }
-      await expect(templates().put(CALLER, 'mine', spec({ doors: ['broker', 'egress'] }))).rejects.toMatchObject(wish)
+      const wish = { code: 'template_invalid', message: 'doors: this server has no broker door.' }
+      await expect(templates().put(CALLER, 'mine', spec({ doors: ['egress', 'broker'] }))).rejects.toMatchObject(wish)
       await templates().put(CALLER, 'mine', spec({ doors: ['control'] }))
       const permits: string[] = []
       world.plane.script('POST /sandboxes', ({ body }) => {
@@ -105,12 +105,12 @@ for (const dialect of DIALECTS)
 
     it('of another version with a door that this one has not built makes no sandbox', async () => {
       const row = { tenant: 'default', name: 'newer', source: 'packages', image: null, createdAt: 1 } as const
-      await world.store.query((db) => writeTemplate(db, { ...row, spec: spec({ doors: ['egress'] }) }))
+      await world.store.query((db) => writeTemplate(db, { ...row, spec: spec({ doors: ['broker'] }) }))
       const made = world.lifecycle.creation.create(CALLER, aSandbox({ template: 'newer' }))
       await expect(made).rejects.toMatchObject({
         code: 'template_invalid',
-        message: 'doors: this server has no egress door.',
-        hint: 'It has: control, llm.',
+        message: 'doors: this server has no broker door.',
+        hint: 'It has: control, llm, egress.',
       })
     })
 

@@ -1,37 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP } from 'node:net'
-
-/** Where nothing public is: this machine, its networks, its link, and what leads to them by another spelling. */
-const PRIVATE_4 = blockList('ipv4', [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.0.2.0/24',
-  '192.88.99.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '198.51.100.0/24',
-  '203.0.113.0/24',
-  '224.0.0.0/3',
-])
-const PRIVATE_6 = blockList('ipv6', [
-  '::/96',
-  '::ffff:0:0/96',
-  '64:ff9b::/96',
-  '64:ff9b:1::/48',
-  '100::/64',
-  '2001::/23',
-  '2001:db8::/32',
-  '2002::/16',
-  'fc00::/7',
-  'fe80::/9',
-  'ff00::/8',
-])
+import { isIP } from 'node:net'
+import { isPublicAddress } from '@airlock/wire'
 
 /** Domains for private use: what they resolve to differs from network to network (RFC 6761, 6762 and 8375, and `internal` by ICANN). */
 const PRIVATE_DOMAINS: readonly string[] = [
@@ -73,7 +43,7 @@ export function isPrivateName(host: string): boolean {
 }
 
 export function isPrivate(address: string): boolean {
-  return isIP(address) === 4 ? PRIVATE_4.check(address, 'ipv4') : PRIVATE_6.check(address, 'ipv6')
+  return !isPublicAddress(address)
 }
 
 async function resolve(host: string): Promise<readonly string[]> {
@@ -82,14 +52,4 @@ async function resolve(host: string): Promise<readonly string[]> {
   } catch (cause) {
     throw new AirlockError('server_unreachable', `${host} cannot be resolved.`, { cause })
   }
-}
-
-/** One list for each family: a list matches an IPv4 address by its spelling in IPv6, too. */
-function blockList(family: 'ipv4' | 'ipv6', networks: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/')
-    list.addSubnet(address, Number(bits), family)
-  }
-  return list
 }

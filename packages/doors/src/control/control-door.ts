@@ -69,7 +69,7 @@ export function controlDoor({ controlPlane, log }: ControlDoorOptions): OpenDoor
       configure: () => {},
       changed: (what) => {
         // It keeps no decision, so rules that change need nothing of it.
-        if (what !== 'policy') http.cut()
+        if (what === 'revoked' || what === 'shut') http.cut()
       },
       close: async () => http.close(),
     }

@@ -36,7 +36,10 @@ beforeEach(() => {
     socket: join(dir, 'control-plane.sock'),
     log,
     onChanged: (change) => changes.push(change),
+    onCut: () => {},
+    onLost: () => {},
     onLateOpen: (open) => late.push(open),
+    onLateConnection: () => {},
     pingMs: 20,
   })
   link.open()

@@ -11,7 +11,11 @@ import {
   type FromDoors,
   isErrorCode,
   MAX_DOOR_CALLS,
+  type CloseNetworkCall,
   openedModelCall,
+  openedNetworkCall,
+  type OpenedNetworkCall,
+  type OpenNetworkCall,
   type OpenedModelCall,
   type OpenModelCall,
   renewedToken,
@@ -39,6 +43,12 @@ interface CallOptions {
   readonly signal: AbortSignal
 }
 
+/** A connection to a host that was opened after it had been given up. */
+export interface LateConnection {
+  readonly connection: string
+  readonly sandbox: string
+}
+
 export interface LateOpen {
   readonly callId: string
   readonly sandbox: string
@@ -49,8 +59,14 @@ interface LinkOptions {
   readonly log: Log
   /** Called before anything that is asked later: calls of these sandboxes that were under way have been refused. */
   readonly onChanged: (change: DoorsChange) => void
+  /** These connections to hosts are not allowed any more. */
+  readonly onCut: (cut: { readonly sandbox: string; readonly connections: readonly string[] }) => void
+  /** Nothing that was decided can be taken back any more. */
+  readonly onLost: () => void
   /** An open of a model call was answered after it had been given up. The call must be closed. */
   readonly onLateOpen: (late: LateOpen) => void
+  /** The same of a connection to a host. */
+  readonly onLateConnection: (late: LateConnection) => void
   readonly pingMs?: number
 }
 
@@ -62,7 +78,7 @@ export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
   readonly #process = newId('doors')
-  /** Sandboxes of model calls whose open has no answer yet, also of those that were given up. */
+  /** Sandboxes of model calls and connections whose open has no answer yet, also of those that were given up. */
   readonly #opening = new Map<number, string>()
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
@@ -115,6 +131,15 @@ export class ControlPlaneLink {
     await this.#parsed(nothing, { ...end, ask: 'model.close' }, options)
   }
 
+  /** A connection that is opened must be closed. When this rejects, nothing is open. */
+  async openConnection(asked: OpenNetworkCall, options: CallOptions): Promise<OpenedNetworkCall> {
+    return this.#parsed(openedNetworkCall, { ...asked, ask: 'network.open' }, options)
+  }
+
+  async closeConnection(end: CloseNetworkCall, options: CallOptions): Promise<void> {
+    await this.#parsed(nothing, { ...end, ask: 'network.close' }, options)
+  }
+
   // oxlint-disable-next-line max-params -- a question, and how its answer is read
   async #parsed<T>(schema: z.ZodType<T>, call: DoorCall, options: CallOptions): Promise<T> {
     const parsed = schema.safeParse(await this.#answered(call, options))
@@ -142,7 +167,7 @@ export class ControlPlaneLink {
     try {
       if (signal.aborted) onAbort()
       else {
-        if (call.ask === 'model.open') this.#opening.set(id, call.sandbox)
+        if (call.ask === 'model.open' || call.ask === 'network.open') this.#opening.set(id, call.sandbox)
         this.#send({ type: 'call', id, call })
       }
       return await answer
@@ -174,6 +199,8 @@ export class ControlPlaneLink {
         return void this.#pending.settle(frame.id, refusalOf(frame.error))
       case 'changed':
         return this.#changed(frame.change)
+      case 'cut':
+        return this.#options.onCut(frame)
       case 'pong':
         this.#unansweredPings = 0
     }
@@ -185,6 +212,8 @@ export class ControlPlaneLink {
     if (this.#pending.settle(id, value) || sandbox === undefined) return
     const late = openedModelCall.safeParse(value)
     if (late.success) this.#options.onLateOpen({ callId: late.data.callId, sandbox })
+    const connection = openedNetworkCall.safeParse(value)
+    if (connection.success) this.#options.onLateConnection({ connection: connection.data.connection, sandbox })
   }
 
   #hello(protocol: number, socket: LineSocket): void {
@@ -196,7 +225,7 @@ export class ControlPlaneLink {
 
   /** What was asked under a token, or by a sandbox, that is good no more is not answered. */
   #changed(change: DoorsChange): void {
-    if (change.what !== 'policy')
+    if (change.what === 'revoked' || change.what === 'shut')
       for (const id of this.#pending.refuse(change.sandboxes, new AirlockError('token_refused')))
         this.#send({ type: 'cancel', id })
     this.#options.onChanged(change)
@@ -216,10 +245,12 @@ export class ControlPlaneLink {
   }
 
   #lost(): void {
+    const wasGreeted = this.#isGreeted
     this.#socket = undefined
     this.#isGreeted = false
     this.#opening.clear()
     this.#pending.refuse(null, away())
+    if (wasGreeted) this.#options.onLost()
   }
 
   #send(frame: FromDoors): void {

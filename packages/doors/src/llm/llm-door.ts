@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
 import { LLM_PORT } from '@airlock/contract/guest'
-import type { ConfigOf, Door, OpenDoor } from '../doors.ts'
+import type { DoorChange, ConfigOf, Door, OpenDoor } from '../doors.ts'
 import { ByteBudget } from '../listener/byte-budget.ts'
 import {
   type DoorRequest,
@@ -99,8 +99,8 @@ class LlmDoor implements Door<LlmConfig> {
   }
 
   /** Each call is judged when it is opened; calls of models that were taken away end with the configuration. */
-  changed(what: 'revoked' | 'shut' | 'policy'): void {
-    if (what !== 'policy') this.#http?.cut()
+  changed(what: DoorChange): void {
+    if (what === 'revoked' || what === 'shut') this.#http?.cut()
   }
 
   async close(): Promise<void> {

@@ -7,7 +7,7 @@ import {
   type Limits,
   type NodeSample,
 } from '@airlock/contract'
-import { INSIDE, LLM_PORT, type GuestBoot, type GuestBridge } from '@airlock/contract/guest'
+import { EGRESS_PORT, INSIDE, LLM_PORT, type GuestBoot, type GuestBridge } from '@airlock/contract/guest'
 import { waitFor, type Log } from '@airlock/std'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, realpathSync } from 'node:fs'
@@ -477,9 +477,13 @@ export class OciBackend implements BareBackend {
   }
 }
 
-/** Clients of models dial a port, not a unix socket. */
+const BRIDGES = [
+  { name: 'llm', port: LLM_PORT },
+  { name: 'egress', port: EGRESS_PORT },
+] as const
+
+/** Clients of these doors dial a port, not a unix socket. */
 function bridgesOf(doors: SandboxSpec['doors']): readonly GuestBridge[] {
-  return doors.some(({ name }) => name === 'llm')
-    ? [{ port: LLM_PORT, socket: `${INSIDE.doors}/llm/${DOOR_SOCKETS.llm}` }]
-    : []
+  const wanted = BRIDGES.filter(({ name }) => doors.some((door) => door.name === name))
+  return wanted.map(({ name, port }) => ({ port, socket: `${INSIDE.doors}/${name}/${DOOR_SOCKETS[name]}` }))
 }
