@@ -20,6 +20,8 @@ import { Vault } from './vault/vault.ts'
 
 /** The only file that names adapters. The data plane keeps its privileges: it parses permits and guest frames, nothing else hostile. */
 export async function compose(config: DataPlaneConfig): Promise<void> {
+  // Sandboxes read files that are made here as other uids; private files have modes of their own.
+  process.umask(0o022)
   const log = createLog({ process: 'data-plane', level: config.logLevel, write: (line) => process.stderr.write(line) })
   const audit = new RecorderClient({ socket: config.recorderSocket, spillDir: config.spillDir, log })
   let close = async (): Promise<void> => {}

@@ -1,17 +1,17 @@
-import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   AirlockError,
   anthropicVersion,
   type AnthropicVersion,
   CALL_HEADERS,
-  isAirlockError,
   MODEL_BODY_BYTES,
   type Reservation,
 } from '@airlock/contract'
 import { OutgoingBody } from './body/outgoing.ts'
 import type { ReservationDesk } from './reservations.ts'
+import { relay } from './relay.ts'
 import type { Answer } from './upstream/answer.ts'
+import { Shares } from './upstream/shares.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 interface CallsOptions {
@@ -35,7 +35,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 /** Calls of models, each against a reservation. Everything that the doors say is compared with it. */
 export class Calls {
   readonly #options: CallsOptions
-  #bodyBytes = 0
+  readonly #bodyBytes = new Shares(MOST_BODY_BYTES)
 
   constructor(options: CallsOptions) {
     this.#options = options
@@ -48,10 +48,10 @@ export class Calls {
     const { length, text, version } = readHead(request)
     const reservation = this.#options.reservations.take(text)
     const upstream = this.#upstreamOf(reservation)
-    const place = upstream.enter()
+    const place = upstream.enter(reservation)
     try {
       const answer = await this.#send({ request, length, version, reservation, upstream, signal: gone.signal })
-      await relay(answer, response, gone.signal)
+      await relay(answer, response, { signal: gone.signal })
     } catch (error) {
       // Nobody is there to be told.
       if (!gone.signal.aborted) throw error
@@ -69,16 +69,15 @@ export class Calls {
   }
 
   async #send({ request, length, version, reservation, upstream, signal }: Sending): Promise<Answer> {
-    if (this.#bodyBytes + length > MOST_BODY_BYTES)
+    if (!this.#bodyBytes.take(reservation, length))
       throw new AirlockError('upstream_busy', 'Too many large bodies are on their way.', { retryAfterS: 1 })
-    this.#bodyBytes += length
     try {
       const body = new OutgoingBody()
       // A refusal leaves the connection whole, so that it is heard.
       for await (const chunk of chunksOf(request)) body.push(chunk)
       return await upstream.send({ reservation, body: body.end(reservation, upstream.kind), version }, signal)
     } finally {
-      this.#bodyBytes -= length
+      this.#bodyBytes.give(reservation, length)
     }
   }
 }
@@ -116,34 +115,4 @@ function readHead({ headers, rawHeaders }: IncomingMessage): Head {
   const version = anthropicVersion.optional().safeParse(headers[CALL_HEADERS.version])
   if (!version.success) throw new AirlockError('invalid_request', 'The version of the API is not in the list.')
   return { length, text, version: version.data }
-}
-
-/** Passes an answer on as fast as the caller reads it. */
-async function relay(answer: Answer, response: ServerResponse, signal: AbortSignal): Promise<void> {
-  try {
-    response.writeHead(200, {
-      ...answer.headers,
-      [CALL_HEADERS.status]: answer.status,
-      'transfer-encoding': 'chunked',
-      trailer: CALL_HEADERS.end,
-    })
-    // The head of a stream goes out before its first event.
-    response.flushHeaders()
-    const end = await relayBody(answer, response, signal)
-    response.addTrailers({ [CALL_HEADERS.end]: end })
-    response.end()
-  } finally {
-    answer.close()
-  }
-}
-
-/** Answers the value of the trailer. */
-async function relayBody(answer: Answer, response: ServerResponse, signal: AbortSignal): Promise<string> {
-  try {
-    for await (const piece of answer.body) if (!response.write(piece)) await once(response, 'drain', { signal })
-    return 'whole'
-  } catch (error) {
-    if (signal.aborted || !isAirlockError(error)) throw error
-    return error.code
-  }
 }

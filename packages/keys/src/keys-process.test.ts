@@ -442,6 +442,20 @@ describe('connections upstream', () => {
     await readCalled(response)
   })
 
+  it('of one sandbox leave some to its neighbours', async () => {
+    const held = async (sandbox: string) => {
+      await upstream.next(STREAM_HEAD, chunkOf('data: 1\n\n'), { wait: 'never' })
+      return keys.open(CHAT, { upstream: 'local', sandbox })
+    }
+    const [greedy, neighbour] = ['sbx_0000000000aaaaaaaaaaaaaaaa', 'sbx_0000000000bbbbbbbbbbbbbbbb']
+    const open = [await held(greedy), await held(greedy)]
+    const { status, body } = await keys.call(CHAT, { upstream: 'local', sandbox: greedy })
+    expect([status, JSON.parse(body)]).toMatchObject([429, { error: { code: 'upstream_busy' } }])
+    open.push(await held(neighbour))
+    expect(open.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200])
+    for (const response of open) response.destroy()
+  })
+
   it('hold an upstream back while nobody reads, and lose nothing', async () => {
     const total = 96 * 1024 * 1024
     await upstream.next(STREAM_HEAD, { flood: total }, STREAM_END)

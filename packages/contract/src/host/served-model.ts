@@ -37,7 +37,7 @@ export const DEMO_MODEL: ServedModel = {
 
 const MILLION = 1_000_000n
 
-/** Micro-dollars, rounded up. Exact, however large the counts are. */
+/** Micro-dollars, rounded up. Amounts above the largest exact number become that number. */
 export function costOf(usage: ModelUsage, price: ModelPrices): number {
   const parts = [
     [usage.inputTokens, price.input],
@@ -46,5 +46,6 @@ export function costOf(usage: ModelUsage, price: ModelPrices): number {
     [usage.cacheWriteTokens, price.cacheWrite],
   ] as const
   const sum = parts.reduce((so, [tokens, each]) => so + BigInt(tokens) * BigInt(each), 0n)
-  return Number((sum + MILLION - 1n) / MILLION)
+  const rounded = (sum + MILLION - 1n) / MILLION
+  return rounded > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(rounded)
 }

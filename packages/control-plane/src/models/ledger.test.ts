@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { putSetLimits } from '../store/budgets.ts'
 import { openStore, type Store, type StorePlace } from '../store/engine/store.ts'
-import { listLostModelCalls, type StoredModelCall, sumHeldByCalls } from '../store/model-calls.ts'
+import { insertModelCall, listLostModelCalls, type StoredModelCall, sumHeldByCalls } from '../store/model-calls.ts'
 import { insertTenantIfAbsent } from '../store/tenants.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { sumSpent, sumSpentBySandbox, sumUsage } from '../store/usage.ts'
@@ -24,7 +24,10 @@ const DEFAULTS: BudgetLimits = {
 }
 /** Costs $0.25. */
 const USED = { inputTokens: 100_000, outputTokens: 20_000, cacheReadTokens: 100_000, cacheWriteTokens: 10_000 }
+/** The usage that a hostile upstream reports. */
+const HUGE = { inputTokens: 1e15, outputTokens: 1e15, cacheReadTokens: 0, cacheWriteTokens: 0 }
 const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+const CONTEXT = 300_000
 const PRICE = { input: 1_000_000, output: 5_000_000, cacheRead: 300_000, cacheWrite: 2_000_000 }
 
 for (const dialect of DIALECTS)
@@ -50,7 +53,7 @@ for (const dialect of DIALECTS)
       return call.id
     }
     const close = async (id: string, usage: CloseModelCall['usage'], at = NOW) =>
-      store.transaction((db) => closeCall(db, id, { usage, at }))
+      store.transaction((db) => closeCall(db, id, { usage, at, contextOf: () => CONTEXT }))
     const spent = async (agent: string | null = 'a', day = '2026-11-16') =>
       store.query(async (db) => ({
         spent: (await sumSpent(db, { tenant: 'acme', agent, day })).microDollars,
@@ -105,6 +108,41 @@ for (const dialect of DIALECTS)
     ] as const)('that end as %j cost %d', async (usage, cost) => {
       await close(await open({ ceilingMicroDollars: 600_000 }), usage)
       expect(await spent()).toEqual({ spent: cost, held: 0 })
+    })
+
+    it('cost their ceiling when the usage is more than a full context above it', async () => {
+      const most = { ...NONE, inputTokens: CONTEXT, outputTokens: 1000 }
+      await close(await open({ ceilingMicroDollars: 600_000 }), most)
+      expect(await spent()).toEqual({ spent: 305_000, held: 0 })
+      for (const usage of [{ ...most, cacheReadTokens: 1 }, HUGE])
+        expect(await close(await open({ ceilingMicroDollars: 100_000 }), usage)).toMatchObject({ usage: 'unreported' })
+      expect(await spent()).toEqual({ spent: 505_000, held: 0 })
+    })
+
+    it('with the largest costs leave every sum readable, and the day is used up', async () => {
+      const ceilings = { ceilingMicroDollars: 0, ceilingTokens: Number.MAX_SAFE_INTEGER }
+      const dear = JSON.stringify({ ...PRICE, input: Number.MAX_SAFE_INTEGER })
+      const limits = { modelTokensPerDay: Number.MAX_SAFE_INTEGER, dollarsPerDay: 1e9 }
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: null }, { limits, at: NOW }))
+      await store.query((db) => putSetLimits(db, { tenant: 'acme', agent: 'a' }, { limits, at: NOW }))
+      const sandboxes = Array.from({ length: 3 }, (_, at) => `sbx_${at}`)
+      await store.transaction(async (db) => {
+        for (const sandbox of sandboxes)
+          await insertModelCall(db, { ...aCall({ ...ceilings, id: sandbox, sandbox, price: dear }), day: '2026-11-16' })
+      })
+      expect(await store.query((db) => sumHeldByCalls(db, { tenant: 'acme', agent: 'a', day: '2026-11-16' }))).toEqual({
+        calls: 3,
+        tokens: Number.MAX_SAFE_INTEGER,
+        microDollars: 0,
+      })
+      for (const id of sandboxes) await close(id, HUGE)
+      expect(await spent()).toEqual({ spent: Number.MAX_SAFE_INTEGER, held: 0 })
+      const filter = { tenant: 'acme', agents: null, from: undefined, to: undefined, limit: 10 }
+      expect(await store.query((db) => sumUsage(db, filter))).toMatchObject([
+        { calls: 3, inputTokens: 3 * HUGE.inputTokens, microDollars: Number.MAX_SAFE_INTEGER },
+      ])
+      expect(await store.query((db) => sumSpentBySandbox(db, 'sbx_1'))).toMatchObject({ tokens: 2e15 })
+      await expect(open()).rejects.toMatchObject({ code: 'budget_exhausted' })
     })
 
     it('are paid by the day on which they began', async () => {

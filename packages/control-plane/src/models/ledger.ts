@@ -1,4 +1,11 @@
-import { type BudgetLimits, type CloseModelCall, costOf, type ModelLimits, modelPrices } from '@airlock/contract'
+import {
+  type BudgetLimits,
+  type CloseModelCall,
+  costOf,
+  type ModelLimits,
+  modelPrices,
+  type ModelUsage,
+} from '@airlock/contract'
 import { dayOf, limitsOf } from '../spend/reserve.ts'
 import { exhausted } from '../spend/exhausted.ts'
 import type { BudgetScope } from '../store/budgets.ts'
@@ -15,7 +22,17 @@ import { sandboxExhausted, tooDear, tooManyAtOnce } from './exhausted-calls.ts'
 
 /** A call whose end is in the ledger now, with what it cost. */
 export interface ClosedCall extends StoredModelCall {
+  /** As it was billed. */
+  readonly usage: CloseModelCall['usage']
   readonly microDollars: number
+}
+
+/** End of a call, as reported. */
+interface ReportedEnd {
+  readonly usage: CloseModelCall['usage']
+  readonly at: number
+  /** Context window of a model in tokens; 0 when the server has it no longer. */
+  readonly contextOf: (model: string) => number
 }
 
 /** Limits that a call is opened under: defaults of the budgets, and the caps of its sandbox. */
@@ -46,19 +63,28 @@ export async function openCall(
  * Turns a call that is under way into one fact of the ledger. Undefined when it is not under way: each call becomes exactly one
  * fact, however often its end is reported. Precondition: in a transaction.
  */
-export async function closeCall(
-  db: Queries,
-  id: string,
-  end: { readonly usage: CloseModelCall['usage']; readonly at: number },
-): Promise<ClosedCall | undefined> {
+export async function closeCall(db: Queries, id: string, end: ReportedEnd): Promise<ClosedCall | undefined> {
   const call = await findModelCall(db, id)
   if (!call) return undefined
   await deleteModelCall(db, id)
   const { tenant, agent, sandbox, day, model, upstream } = call
   const of = { source: 'model', key: id, tenant, agent, sandbox, day, model, upstream, at: end.at }
-  const bill = billOf(call, end.usage)
+  const usage = isPlausible(end.usage, call, end.contextOf(model)) ? end.usage : 'unreported'
+  const bill = billOf(call, usage)
   await insertUsageFact(db, { ...of, wallMs: 0, cpuMs: 0, computeMs: 0, ...bill })
-  return { ...call, microDollars: bill.microDollars }
+  return { ...call, usage, microDollars: bill.microDollars }
+}
+
+/**
+ * An upstream may count more than the ceiling, which is an estimate. It cannot count more than a full context on top: such a
+ * report is an error or an attack on the budget, and the call is charged as unreported.
+ */
+function isPlausible(usage: CloseModelCall['usage'], { ceilingTokens }: StoredModelCall, context: number): boolean {
+  return typeof usage === 'string' || tokensOf(usage) <= ceilingTokens + context
+}
+
+function tokensOf({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }: ModelUsage): number {
+  return inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens
 }
 
 /** Unknown is never zero: a call without usage is charged its ceiling. */
@@ -67,8 +93,7 @@ function billOf({ ceilingMicroDollars, ceilingTokens, price }: StoredModelCall, 
   if (usage === 'unreported')
     return { ...tokens(null), microDollars: ceilingMicroDollars, estimated: 1, calls: 1, chargedTokens: ceilingTokens }
   const microDollars = costOf(usage, modelPrices.parse(JSON.parse(price)))
-  const chargedTokens = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
-  return { ...usage, microDollars, estimated: 0, calls: 1, chargedTokens }
+  return { ...usage, microDollars, estimated: 0, calls: 1, chargedTokens: tokensOf(usage) }
 }
 
 function tokens(count: 0 | null) {

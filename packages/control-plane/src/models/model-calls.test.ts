@@ -99,6 +99,18 @@ for (const dialect of DIALECTS)
         .filter(({ point }) => point === 'model.call')
         .map(({ status, payload, error }) => ({ status, payload, error }))
 
+    it('with an impossible usage are billed their ceiling, recorded as such, and the tenant works on', async () => {
+      await allow(rule('allow', 'small'))
+      const { callId } = await open()
+      await close(callId, { usage: { ...USED, inputTokens: 1e15, outputTokens: 1e15 } })
+      expect(await dollars()).toEqual([0.0002])
+      expect((await story()).at(-1)).toMatchObject({
+        payload: { usage: 'unreported', implausible: { input: 1e15, output: 1e15 }, microDollars: 200 },
+      })
+      await close((await open()).callId)
+      expect(await dollars()).toEqual([0.00032])
+    })
+
     it('are allowed by a rule, reserved, recorded before and after, and billed by their usage', async () => {
       await allow(rule('allow', 'small'))
       const { callId, reservation } = await open({ model: 'little' })

@@ -68,7 +68,8 @@ export class ModelCalls {
   /** Idempotent. A call that nobody opened, or whose end is in the ledger, changes nothing. */
   async close(end: CloseModelCall): Promise<void> {
     const { store, clock } = this.#world
-    const call = await store.transaction(async (db) => closeCall(db, end.callId, { usage: end.usage, at: clock.now() }))
+    const reported = { usage: end.usage, at: clock.now(), contextOf: this.#contextOf }
+    const call = await store.transaction(async (db) => closeCall(db, end.callId, reported))
     if (call) this.#noteEnd(call, end)
   }
 
@@ -88,6 +89,8 @@ export class ModelCalls {
         durationMs: 0,
       })
   }
+
+  readonly #contextOf = (name: string): number => this.#world.models.served([name])[0]?.contextWindow ?? 0
 
   /** Throws for a model that the server does not have, and for one that the sandbox was not made with. */
   #named(name: string, row: StoredSandbox): ServedModel {
@@ -117,7 +120,7 @@ export class ModelCalls {
       await audit.require({ ...passed, status: 'requested', payload: { ...passed.payload, call: callId } })
       return { callId, reservation: await this.#reserve(of, now) }
     } catch (error) {
-      await store.transaction((db) => closeCall(db, callId, { usage: 'unsent', at: now }))
+      await store.transaction((db) => closeCall(db, callId, { usage: 'unsent', at: now, contextOf: this.#contextOf }))
       throw error
     }
   }
@@ -166,12 +169,14 @@ export class ModelCalls {
 
   #noteEnd(call: ClosedCall, end: CloseModelCall): void {
     const { tenant, agent, sandbox, model, upstream, id } = call
-    const { usage, status, error, firstByteMs, durationMs } = end
+    const { status, error, firstByteMs, durationMs } = end
+    const { usage } = call
     const payload = {
       call: id,
       model,
       upstream,
       usage: inRecord(usage),
+      ...(usage === end.usage ? {} : { implausible: inRecord(end.usage) }),
       microDollars: call.microDollars,
       httpStatus: status,
       firstByteMs,

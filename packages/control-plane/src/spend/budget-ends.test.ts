@@ -1,5 +1,7 @@
 import { setBudgetBody } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { defaultAgent } from '../identity/first-start.ts'
+import { insertAgentIfAbsent } from '../store/agents.ts'
 import { findSandbox } from '../store/sandboxes.ts'
 import { billLiving } from './billing.ts'
 import { Budgets } from './budgets.ts'
@@ -56,6 +58,20 @@ it('the budget of the tenant ends them too, and a larger one lets them be', asyn
   await budgets.setTenant(ADMIN, 'default', setBudgetBody.parse({ computeSecondsPerDay: 50 }))
   await minute({ [id]: 50_000 })
   expect(await row(id)).toMatchObject({ state: 'stopped', endReason: 'budget_exhausted' })
+})
+
+it('a budget that cannot be read ends nothing, and other budgets are enforced', async () => {
+  const id = await create()
+  await world.store.query((db) => insertAgentIfAbsent(db, { ...defaultAgent('default', 1), id: 'other' }))
+  const other = (await world.lifecycle.creation.create(CALLER, aSandbox({ agent: 'other' }))).id
+  const budgets = new Budgets(world.context)
+  await budgets.setTenant(ADMIN, 'default', setBudgetBody.parse({ computeSecondsPerDay: 1000 }))
+  await budgets.setAgent(ADMIN, 'default', setBudgetBody.parse({ computeSecondsPerDay: 9 }))
+  await world.store.query((db) =>
+    db.updateTable('budgets').set({ cpuMillis: 0.5 }).where('agent', '=', 'default').execute(),
+  )
+  await minute({ [id]: 50_000, [other]: 50_000 })
+  expect([(await row(id))?.state, (await row(other))?.state]).toEqual(['active', 'stopped'])
 })
 
 it('a new day has a budget of its own', async () => {

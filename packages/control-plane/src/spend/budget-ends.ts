@@ -47,11 +47,21 @@ export class BudgetEnds {
         { tenant, agent: null },
       ]) {
         const name = `${tenant}/${scope.agent ?? ''}`
-        if (!known.has(name)) known.set(name, await this.#isUsedUp(db, scope))
+        if (!known.has(name)) known.set(name, await this.#isKnownUsedUp(db, scope))
       }
       if (known.get(`${tenant}/${agent}`) === true || known.get(`${tenant}/`) === true) due.push(row)
     }
     return due
+  }
+
+  /** A scope that cannot be read ends nothing and does not hide the others; the next look reads it again. */
+  async #isKnownUsedUp(db: Queries, scope: BudgetScope): Promise<boolean> {
+    try {
+      return await this.#isUsedUp(db, scope)
+    } catch (error) {
+      this.#context.log.error('could not read the compute budget; its sandboxes run on', { ...scope, error })
+      return false
+    }
   }
 
   async #isUsedUp(db: Queries, scope: BudgetScope): Promise<boolean> {

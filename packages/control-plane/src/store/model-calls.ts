@@ -2,11 +2,9 @@ import { z } from 'zod'
 import type { BudgetScope } from './budgets.ts'
 import type { ModelCallTable } from './engine/schema.ts'
 import type { Queries } from './engine/store.ts'
+import { summedAmount as amount, sumOf } from './engine/sums.ts'
 
 export type StoredModelCall = Readonly<ModelCallTable>
-
-/** A sum comes as text from one dialect, and as null of nothing from both. */
-const amount = z.coerce.number().pipe(z.int())
 
 /** Ids are new: an id that is there came from an earlier try whose answer was lost. */
 export async function insertModelCall(db: Queries, call: StoredModelCall): Promise<void> {
@@ -43,8 +41,8 @@ export async function sumHeldByCalls(
     .selectFrom('modelCalls')
     .select(({ fn }) => [
       fn.countAll().as('calls'),
-      fn.sum('ceilingTokens').as('tokens'),
-      fn.sum('ceilingMicroDollars').as('microDollars'),
+      sumOf('ceilingTokens').as('tokens'),
+      sumOf('ceilingMicroDollars').as('microDollars'),
     ])
   if ('sandbox' in of) query = query.where('sandbox', '=', of.sandbox)
   else query = query.where('tenant', '=', of.tenant).where('day', '=', of.day)

@@ -2,6 +2,7 @@ import type { UsageGroup } from '@airlock/contract'
 import { z } from 'zod'
 import type { UsageFactTable } from './engine/schema.ts'
 import type { Queries } from './engine/store.ts'
+import { summedAmount as amount, sumOf } from './engine/sums.ts'
 
 export type StoredUsageFact = Readonly<UsageFactTable>
 
@@ -29,9 +30,6 @@ export interface Spent {
   readonly tokens: number
 }
 
-/** A sum comes as text from one dialect, and as null of nothing from both. */
-const amount = z.coerce.number().pipe(z.int())
-
 const spent = z.object({ computeMs: amount, microDollars: amount, calls: amount, tokens: amount })
 
 /** A fact that is there stays as it is: the same key is the same fact. */
@@ -50,11 +48,11 @@ export async function sumSpent(
 ): Promise<Spent> {
   let query = db
     .selectFrom('usageFacts')
-    .select(({ fn }) => [
-      fn.sum('computeMs').as('computeMs'),
-      fn.sum('microDollars').as('microDollars'),
-      fn.sum('calls').as('calls'),
-      fn.sum('chargedTokens').as('tokens'),
+    .select([
+      sumOf('computeMs').as('computeMs'),
+      sumOf('microDollars').as('microDollars'),
+      sumOf('calls').as('calls'),
+      sumOf('chargedTokens').as('tokens'),
     ])
     .where('tenant', '=', of.tenant)
     .where('day', '=', of.day)
@@ -66,11 +64,11 @@ export async function sumSpent(
 export async function sumSpentBySandbox(db: Queries, sandbox: string): Promise<Spent> {
   const row = await db
     .selectFrom('usageFacts')
-    .select(({ fn }) => [
-      fn.sum('computeMs').as('computeMs'),
-      fn.sum('microDollars').as('microDollars'),
-      fn.sum('calls').as('calls'),
-      fn.sum('chargedTokens').as('tokens'),
+    .select([
+      sumOf('computeMs').as('computeMs'),
+      sumOf('microDollars').as('microDollars'),
+      sumOf('calls').as('calls'),
+      sumOf('chargedTokens').as('tokens'),
     ])
     .where('sandbox', '=', sandbox)
     .where('source', '=', 'model')
@@ -86,9 +84,9 @@ export async function sumBilled(db: Queries, sandbox: string): Promise<z.infer<t
     .selectFrom('usageFacts')
     .select(({ fn }) => [
       fn.countAll().as('facts'),
-      fn.sum('wallMs').as('wallMs'),
-      fn.sum('cpuMs').as('cpuMs'),
-      fn.sum('computeMs').as('computeMs'),
+      sumOf('wallMs').as('wallMs'),
+      sumOf('cpuMs').as('cpuMs'),
+      sumOf('computeMs').as('computeMs'),
     ])
     .where('sandbox', '=', sandbox)
     .where('source', '=', 'compute')
@@ -161,8 +159,8 @@ export async function sumUsage(db: Queries, filter: UsageFilter): Promise<readon
     .select(({ fn }) => [
       ...columns,
       fn.count('sandbox').distinct().as('sandboxes'),
-      fn.sum('estimated').as('estimatedCalls'),
-      ...SUMS.map((column) => fn.sum(column).as(column)),
+      sumOf('estimated').as('estimatedCalls'),
+      ...SUMS.map((column) => sumOf(column).as(column)),
     ])
     .where('tenant', '=', filter.tenant)
     .groupBy([...columns])

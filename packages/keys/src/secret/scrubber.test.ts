@@ -27,6 +27,15 @@ const SENT = {
   'in JSON': JSON.stringify({ error: `bad key ${KEY}` }),
   'in JSON of PHP': KEY.replaceAll('/', String.raw`\/`),
   'in JSON by numbers': hexEscapes(KEY, (hex) => String.raw`\u00${hex}`),
+  'in JSON with one character by number': String.raw`{"k":"${KEY.replace('-', String.raw`\u002d`)}"}`,
+  'in JSON with every second character by number': KEY.split('')
+    .map((char, at) => (at % 2 ? String.raw`\u00${char.charCodeAt(0).toString(16)}` : char))
+    .join(''),
+  'in JSON in JSON with one character by number': JSON.stringify(KEY.replace('/', String.raw`\u002F`)),
+  'in JSON of PHP with one character by number': KEY.replace('/', String.raw`\/`).replace('a', String.raw`\u0061`),
+  'in base64 with one character by number': Buffer.from(KEY)
+    .toString('base64')
+    .replace('c', String.raw`\u0063`),
   'in a URL': `https://x/?key=${encodeURIComponent(KEY)}&y`,
   'in a URL, in small letters': encodeURIComponent(KEY).replaceAll(/%../g, (code) => code.toLowerCase()),
   'in a URL, all of it': hexEscapes(KEY, (hex) => `%${hex}`),
@@ -75,6 +84,19 @@ describe('an answer without the key', () => {
     expect(scrubber.push(Buffer.from('!')).toString()).toBe(`${KEY.slice(0, 5)}!`)
     expect(scrubber.push(Buffer.from(KEY.slice(0, -1))).toString()).toBe('')
     expect(scrubber.end().toString()).toBe(KEY.slice(0, -1))
+  })
+
+  it('may hold any escape, in whatever pieces', () => {
+    const escapes = String.raw`\n \u00e4 \u12 \\ \" \/ \u002d ${'\\'.repeat(100)} ${JSON.stringify(KEY.slice(0, 9))}\u0041 \u`
+    for (let at = 0; at <= escapes.length; at += 1)
+      expect(scrub([escapes.slice(0, at), escapes.slice(at)])).toBe(escapes)
+    expect(scrub(escapes.split(''))).toBe(escapes)
+  })
+
+  it('is held back no longer than one key with the longest escapes', () => {
+    const scrubber = new Scrubber(encodings)
+    const text = `${KEY.slice(0, 5)}${'\\'.repeat(100_000)}`
+    expect(scrubber.push(Buffer.from(text)).length).toBeGreaterThan(text.length - 100)
   })
 
   it('may hold all but one byte of the key, again and again', () => {

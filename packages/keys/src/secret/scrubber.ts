@@ -1,7 +1,8 @@
 import { AirlockError } from '@airlock/contract'
+import { unescapeJson } from './unescape-json.ts'
 
 /**
- * Passes an answer on as it comes, without a byte of the key. A possible beginning of the key is held back until the next
+ * Passes an answer on as it comes, without a byte of the key, whichever of its characters are escaped as in JSON. A possible beginning of the key is held back until the next
  * piece; everything else goes out at once.
  */
 export class Scrubber {
@@ -15,8 +16,11 @@ export class Scrubber {
   /** Answers the bytes that may go out now. Throws `upstream_leaked_key` when the key is among them. */
   push(chunk: Buffer): Buffer {
     const all = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-    if (this.#encodings.some((one) => all.includes(one))) throw new AirlockError('upstream_leaked_key')
-    const from = this.#firstBeginning(all)
+    const { bytes, starts, pending } = unescapeJson(all)
+    if (holdsAny(this.#encodings, all) || holdsAny(this.#encodings, bytes))
+      throw new AirlockError('upstream_leaked_key')
+    const unescapedFrom = starts[this.#firstBeginning(bytes)] ?? pending
+    const from = Math.min(this.#firstBeginning(all), unescapedFrom)
     // A copy: what is held must not keep the whole piece in memory.
     this.#held = Buffer.from(all.subarray(from))
     return all.subarray(0, from)
@@ -42,6 +46,9 @@ function beginningOf(encoding: Buffer, all: Buffer): number {
 
 /** Throws `upstream_leaked_key` when the key is in a text. */
 export function throwOnLeak(text: string, encodings: readonly Buffer[]): void {
-  const bytes = Buffer.from(text, 'latin1')
-  if (encodings.some((one) => bytes.includes(one))) throw new AirlockError('upstream_leaked_key')
+  new Scrubber(encodings).push(Buffer.from(text, 'latin1'))
+}
+
+function holdsAny(encodings: readonly Buffer[], bytes: Buffer): boolean {
+  return encodings.some((one) => bytes.includes(one))
 }

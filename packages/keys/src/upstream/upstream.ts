@@ -16,6 +16,7 @@ import { Breaker } from './breaker.ts'
 import { codeOf, NotConnected } from './connect.ts'
 import { passedHeaders, pathOf, requestHeaders, type Target } from './heads.ts'
 import { type PoolSettings, TenantPools } from './pools.ts'
+import { type Holder, Shares } from './shares.ts'
 
 export interface UpstreamOptions extends Target, PoolSettings {
   readonly name: string
@@ -45,6 +46,7 @@ export class Upstream {
   readonly #key: WatchedFile<Key> | undefined
   readonly #pools: TenantPools
   readonly #breaker = new Breaker()
+  readonly #shares: Shares
   #calls = 0
   #lastStatus: number | null = null
   #lastError: string | null = null
@@ -53,6 +55,7 @@ export class Upstream {
     this.#options = options
     this.#key = options.keyFile === null ? undefined : new WatchedFile(options.keyFile, parseKey)
     this.#pools = new TenantPools(options)
+    this.#shares = new Shares(options.connections)
   }
 
   get kind(): Target['kind'] {
@@ -79,11 +82,15 @@ export class Upstream {
     if (!models.has(model)) throw new AirlockError('reservation_rejected', `Upstream ${name} does not list the model.`)
   }
 
-  /** A place among its calls, until `leave`. */
-  enter(): { leave(): void } {
-    if (this.#calls >= this.#options.connections) throw new AirlockError('upstream_busy', undefined, { retryAfterS: 1 })
+  /** A place among its calls, within the share of the sandbox and its tenant, until `leave`. */
+  enter(holder: Holder): { leave(): void } {
+    if (!this.#shares.take(holder)) throw new AirlockError('upstream_busy', undefined, { retryAfterS: 1 })
     this.#calls += 1
-    return { leave: () => void (this.#calls -= 1) }
+    const leave = () => {
+      this.#calls -= 1
+      this.#shares.give(holder)
+    }
+    return { leave }
   }
 
   /** Sends one request. The answer is read as fast as `Answer.body` is taken, until `Answer.close`. */

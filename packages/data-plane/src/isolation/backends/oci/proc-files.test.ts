@@ -28,6 +28,19 @@ it('keep what is no processor of another architecture', () => {
   expect(procFiles({ memoryBytes: MIB, cpus: 1 }, arm).cpuinfo).toMatch(/^processor\t: 0\n\nHardware\t: board\n/)
 })
 
+it('can be read inside, whatever the umask of the process is', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'al-proc-'))
+  const before = process.umask(0o077)
+  try {
+    new ProcFiles().make(join(dir, 'proc'), { memoryBytes: MIB, cpus: 1 })
+    const modes = ['', 'stat', 'meminfo', 'cpuinfo'].map((name) => statSync(join(dir, 'proc', name)).mode & 0o777)
+    expect(modes).toEqual([0o755, 0o644, 0o644, 0o644])
+  } finally {
+    process.umask(before)
+    rmSync(dir, { recursive: true })
+  }
+})
+
 it('change in place, and a sandbox without any gets none', () => {
   const dir = mkdtempSync(join(tmpdir(), 'al-proc-'))
   try {

@@ -1,6 +1,7 @@
 import type { Limits } from '@airlock/contract'
-import { closeSync, constants, existsSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, fchmodSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeDirectory } from './images/image.ts'
 
 /** Files of /proc by which programs size themselves: in a sandbox they say what it has, not what the host has. */
 export const PROC_FILES = ['cpuinfo', 'meminfo', 'stat'] as const
@@ -20,7 +21,7 @@ export class ProcFiles {
   readonly #host = readHost()
 
   make(dir: string, size: Size): void {
-    mkdirSync(dir, { recursive: true })
+    makeDirectory(dir)
     this.#put(dir, size, constants.O_CREAT)
   }
 
@@ -33,6 +34,7 @@ export class ProcFiles {
     for (const [name, text] of Object.entries(procFiles(size, this.#host))) {
       const fd = openSync(join(dir, name), constants.O_WRONLY | flags, 0o644)
       try {
+        fchmodSync(fd, 0o644)
         ftruncateSync(fd, writeSync(fd, text, 0))
       } finally {
         closeSync(fd)
