@@ -38,6 +38,21 @@ it.each([
   expect(body).toEqual({ model: 'vendor/small', messages: [{ role: 'user', content }], max_completion_tokens: 1000 })
 })
 
+it('every body above one KiB is read in a thread', async () => {
+  const refusal = { error: { code: 'not_ready', message: 'read in a thread', hint: '' } }
+  const program = `import { parentPort } from 'node:worker_threads'
+    parentPort.on('message', () => parentPort.postMessage(${JSON.stringify(refusal)}))`
+  const inThreads = new Preparation(program)
+  const { length } = chat({ stop: '' }).bytes
+  try {
+    await inThreads.prepare(chat({ stop: 'x'.repeat(1024 - length) }))
+    const above = inThreads.prepare(chat({ stop: 'x'.repeat(1025 - length) }))
+    await expect(above).rejects.toThrow('read in a thread')
+  } finally {
+    await inThreads.close()
+  }
+})
+
 it('the demo keeps the call that it answers', async () => {
   const call = chat({ model: 'airlock/demo', stop: 'x'.repeat(100_000) })
   expect((await preparation.prepare(call)).demo).toMatchObject({ name: 'chat' })

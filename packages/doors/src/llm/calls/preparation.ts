@@ -4,8 +4,8 @@ import { Places } from './places.ts'
 import { type CallToPrepare, prepareCall, type PreparedCall } from './prepare-call.ts'
 import type { Prepared } from './prepare-main.ts'
 
-/** A body up to here is read in a few milliseconds, whatever it holds. */
-const SMALL_BYTES = 32 * 1024
+/** Bodies up to here are read at once: no content of this length takes longer than handing it to a thread and back. */
+const TINY_BYTES = 1024
 const THREADS = 2
 /** Ten times what the longest text takes. A body that takes longer was made to. */
 const MOST_MS = 5_000
@@ -26,7 +26,7 @@ export class Preparation {
   }
 
   async prepare(call: CallToPrepare): Promise<PreparedCall> {
-    if (call.bytes.length <= SMALL_BYTES) return prepareCall(call)
+    if (call.bytes.length <= TINY_BYTES) return prepareCall(call)
     return this.#places.during(async () => this.#inThread(call))
   }
 
