@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
 import { LLM_PORT } from '@airlock/contract/guest'
 import type { ConfigOf, Door, OpenDoor } from '../doors.ts'
-import { ByteBudget } from '../listener/byte-budget.ts'
+import { ByteBudget, TenantBytes } from '../listener/byte-budget.ts'
 import {
   type DoorRequest,
   type Exchange,
@@ -37,9 +37,11 @@ const BOUNDS = {
 } as const
 const CALLS_AT_ONCE = 200
 const LARGE_BYTES = 32 * 1024
-/** Two of the largest bodies of one sandbox, and eight of all. */
-const BODIES_OF_SANDBOX = 64 * MIB
-const BODIES_OF_ALL = 256 * MIB
+/** Two of the largest bodies of one sandbox, four of a tenant that is alone. */
+const LARGE_OF_SANDBOX = 64 * MIB
+const LARGE_OF_ALL = 256 * MIB
+/** The first bytes of every body. */
+const SMALL_OF_ALL = 64 * MIB
 
 type LlmConfig = ConfigOf<'llm'>
 
@@ -48,10 +50,11 @@ type LlmConfig = ConfigOf<'llm'>
  * by is who pays. Nothing that came in goes on but the fields that a route lists.
  */
 export function llmDoor(parts: LlmParts): OpenDoor<LlmConfig> {
-  const bodies = new ByteBudget(BODIES_OF_ALL)
+  const [small, large] = [new TenantBytes(SMALL_OF_ALL), new TenantBytes(LARGE_OF_ALL)]
   return async ({ sandbox, dir, config }) => {
     const door = new LlmDoor({ sandbox, config, parts })
-    await door.open(join(dir, DOOR_SOCKETS.llm), new ByteBudget(BODIES_OF_SANDBOX, bodies))
+    const bodies = new ByteBudget({ tenant: config.tenant, most: LARGE_OF_SANDBOX, small, large })
+    await door.open(join(dir, DOOR_SOCKETS.llm), bodies)
     return door
   }
 }
