@@ -14,7 +14,6 @@ import {
 import { describeModel, listModels } from './answer/model-list.ts'
 import { answerError } from './calls/answer-error.ts'
 import { OpenCalls } from './calls/open-calls.ts'
-import { Places } from './calls/places.ts'
 import type { Preparation } from './calls/preparation.ts'
 import { findModel } from './calls/prepare-call.ts'
 import { serveCall, type ServeParts } from './calls/serve-call.ts'
@@ -36,7 +35,6 @@ const BOUNDS = {
   rate: { burst: 1_000, perSecond: 500 },
 } as const
 const CALLS_AT_ONCE = 200
-const LARGE_BYTES = 32 * 1024
 /** Two of the largest bodies of one sandbox, four of a tenant that is alone. */
 const LARGE_OF_SANDBOX = 64 * MIB
 const LARGE_OF_ALL = 256 * MIB
@@ -71,9 +69,9 @@ interface LlmDoorOptions {
 
 class LlmDoor implements Door<LlmConfig> {
   readonly #sandbox: string
+  readonly #tenant: string
   readonly #parts: LlmParts
   readonly #calls = new OpenCalls()
-  readonly #large = new Places(1)
   #models: readonly ServedModel[]
   #http: HttpDoor | undefined
 
@@ -81,6 +79,7 @@ class LlmDoor implements Door<LlmConfig> {
     this.#sandbox = sandbox
     this.#parts = parts
     this.#models = config.models
+    this.#tenant = config.tenant
   }
 
   async open(path: string, bodies: ByteBudget): Promise<void> {
@@ -144,9 +143,8 @@ class LlmDoor implements Door<LlmConfig> {
         const { version } = readHeaders(headers, protocol)
         const { preparation } = this.#parts
         const models = this.#models
-        // One large body of a sandbox at a time: the others keep their share of the threads.
-        const prepare = async () => preparation.prepare({ name, bytes: body, models })
-        const prepared = await (body.length > LARGE_BYTES ? this.#large.during(prepare) : prepare())
+        const holder = { tenant: this.#tenant, sandbox: this.#sandbox }
+        const prepared = await preparation.prepare({ name, bytes: body, models }, holder)
         const [sandbox, calls] = [this.#sandbox, this.#calls]
         await serveCall({ sandbox, protocol, version, prepared, calls, release, signal }, response, this.#parts)
       },
