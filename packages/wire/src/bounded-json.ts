@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { AirlockError, describeIssues } from '@airlock/contract'
+import { AirlockError, describeIssues, toAirlockError } from '@airlock/contract'
 import type { z } from 'zod'
 
 /** A body must be here after this time; a sender that drips bytes is cut off. */
@@ -17,10 +17,15 @@ export async function readJson<T>(request: IncomingMessage, schema: z.ZodType<T>
 interface Bounds {
   readonly maxBytes: number
   readonly ms?: number
+  /** Told of bytes that arrived. An error that it throws refuses the body. */
+  readonly onBytes?: (bytes: number) => void
 }
 
 /** A body whole. One above the bound is left where it is, and its connection with it, for the error to be answered. */
-export async function readBounded(message: IncomingMessage, { maxBytes, ms = BODY_MS }: Bounds): Promise<Buffer> {
+export async function readBounded(
+  message: IncomingMessage,
+  { maxBytes, ms = BODY_MS, onBytes }: Bounds,
+): Promise<Buffer> {
   const timer = setTimeout(() => message.destroy(notArrived()), ms)
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
@@ -29,6 +34,13 @@ export async function readBounded(message: IncomingMessage, { maxBytes, ms = BOD
     chunks.push(chunk)
     size += chunk.length
     if (size > maxBytes) reject(tooLarge(maxBytes))
+    try {
+      onBytes?.(chunk.length)
+    } catch (error) {
+      message.off('data', take)
+      chunks.length = 0
+      reject(toAirlockError(error))
+    }
   }
   const end = (): void => {
     // `close` follows in the same tick; to make an error that nobody sees costs more than reading the body did.

@@ -39,6 +39,8 @@ export const doorConfig = z.discriminatedUnion('door', [
   z.strictObject({
     door: z.literal('llm'),
     version: configVersion,
+    /** Memory and threads of the door are divided between tenants. */
+    tenant: id,
     /** Every model that the sandbox may name, with its prices. No key and no address of an upstream is in it. */
     models: z.array(servedModel).max(MAX_DOOR_MODELS),
   }),

@@ -33,17 +33,19 @@ export function assertBuilt(doors: readonly DoorName[], refusal: 'invalid_reques
  * name.
  */
 export function configsOf(
-  { doors }: { readonly doors: readonly DoorName[] },
+  { doors, tenant }: { readonly doors: readonly DoorName[]; readonly tenant: string },
   models: readonly ServedModel[],
 ): DoorConfig[] {
-  return doors.filter((door) => isBuilt(door)).map((door) => CONFIGS[door](models))
+  return doors.filter((door) => isBuilt(door)).map((door) => CONFIGS[door](models, tenant))
 }
 
-const CONFIGS: { readonly [D in BuiltDoor]: (models: readonly ServedModel[]) => Extract<DoorConfig, { door: D }> } = {
+const CONFIGS: {
+  readonly [D in BuiltDoor]: (models: readonly ServedModel[], tenant: string) => Extract<DoorConfig, { door: D }>
+} = {
   // It has no settings.
   control: () => ({ door: 'control', version: '1' }),
   egress: () => ({ door: 'egress', version: '1' }),
-  llm: (models) => ({ door: 'llm', version: digestOf(models), models: [...models] }),
+  llm: (models, tenant) => ({ door: 'llm', version: digestOf(models), tenant, models: [...models] }),
 }
 
 function digestOf(models: readonly ServedModel[]): string {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '@airlock/std'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ByteBudget, TenantBytes } from './byte-budget.ts'
 import { type DoorRequest, json, openHttpDoor } from './http-door.ts'
 
 let dir: string
@@ -17,10 +18,11 @@ beforeEach(async () => {
 })
 
 /** `silentMs`: until a connection without a request is closed, before and after an answer. */
-async function open(silentMs: number): Promise<typeof door> {
+async function open(silentMs: number, bodies?: ByteBudget): Promise<typeof door> {
   return openHttpDoor({
     path: join(dir, 'a.sock'),
     hosts: new Set(['a']),
+    ...(bodies && { bodies }),
     routes: { 'POST /ask': { maxBodyBytes: 8, answer: json(async (request) => answer(request)) } },
     bounds: {
       connections: 4,
@@ -95,4 +97,34 @@ it('a program that sends a body and does not finish it keeps no other out', asyn
   socket.write(request('x'))
   expect(String((await once(socket, 'data'))[0])).toContain('{"ok":true}')
   for (const one of [...unfinished, socket]) one.destroy()
+})
+
+it('bytes of a body count when they arrive, not when they are declared', async () => {
+  await door.close()
+  // A tenant that is alone has eight bytes.
+  door = await open(
+    100_000,
+    new ByteBudget({ tenant: 'a', most: 0, small: new TenantBytes(16), large: new TenantBytes(0) }),
+  )
+  const begun = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  answer = async ({ body }) => {
+    if (body.length < 7) return { ok: true }
+    begun.resolve()
+    return held.promise.then(() => ({ ok: true }))
+  }
+  const ask = async (body: string) => {
+    const socket = await dial()
+    socket.write(request(body))
+    return socket
+  }
+  const declared = await Promise.all([dial(), dial()])
+  for (const socket of declared) socket.write(request('12345678').slice(0, -8))
+  expect(String((await once(await ask('x'), 'data'))[0])).toContain('{"ok":true}')
+  const full = await ask('1234567')
+  await begun.promise
+  expect(String((await once(await ask('xx'), 'data'))[0])).toContain('too_many_requests')
+  held.resolve()
+  expect(String((await once(full, 'data'))[0])).toContain('{"ok":true}')
+  expect(String((await once(await ask('xx'), 'data'))[0])).toContain('{"ok":true}')
 })

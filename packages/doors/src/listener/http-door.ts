@@ -60,7 +60,7 @@ export interface HttpDoorOptions {
   readonly nameOf?: (request: IncomingMessage) => string | undefined
   /** Answers an error and ends the connection, in the shape that clients of this door read. */
   readonly refuse?: Refuse
-  /** Bound on bodies under way, which a request waits for before its body is read. */
+  /** Bound on the bytes of bodies under way. */
   readonly bodies?: ByteBudget
   readonly bounds: DoorBounds
   readonly log: Log
@@ -176,15 +176,15 @@ export class HttpDoor {
   }
 
   // oxlint-disable-next-line max-params -- a route, what it is asked, and where the answer goes
-  async #serve(route: OpenRoute, { token, length }: Head, exchange: Exchange): Promise<void> {
+  async #serve(route: OpenRoute, { token }: Head, exchange: Exchange): Promise<void> {
     const { request, response } = exchange
     const { url: target = '', headers } = request
     const requestId = newId('req')
-    let release = () => {}
+    const held = this.#options.bodies?.open()
+    const release = () => held?.release()
     route.underWay += 1
     try {
-      release = this.#options.bodies?.take(length) ?? release
-      const body = await readBounded(request, { maxBytes: route.maxBodyBytes })
+      const body = await readBounded(request, { maxBytes: route.maxBodyBytes, ...(held && { onBytes: held.take }) })
       await this.#seats.during(request.socket, async (signal) =>
         route.answer({ requestId, token, body, target, headers, signal, release }, response),
       )

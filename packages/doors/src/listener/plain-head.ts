@@ -6,8 +6,6 @@ import { tooLarge } from '@airlock/wire'
 export interface Head {
   /** Null without one. */
   readonly token: string | null
-  /** Bytes of the body. */
-  readonly length: number
 }
 
 interface Expected {
@@ -37,7 +35,7 @@ export function readHead(request: IncomingMessage, { hosts, maxBodyBytes }: Expe
   if (length > 0 && maxBodyBytes === 0) throw new AirlockError('invalid_request', 'The door takes no body here.')
   // Also what is no number: the parser took it, and we do not.
   if (!(length <= maxBodyBytes)) throw tooLarge(maxBodyBytes)
-  return { length, token: /^Bearer (\S{1,8192})$/.exec(headers.authorization ?? '')?.[1] ?? null }
+  return { token: /^Bearer (\S{1,8192})$/.exec(headers.authorization ?? '')?.[1] ?? null }
 }
 
 function isPlain({ rawHeaders, httpVersion }: IncomingMessage): boolean {

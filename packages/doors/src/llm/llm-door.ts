@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { AirlockError, DOOR_SOCKETS, MODEL_BODY_BYTES, type ServedModel } from '@airlock/contract'
 import { LLM_PORT } from '@airlock/contract/guest'
-import type { DoorChange, ConfigOf, Door, OpenDoor } from '../doors.ts'
-import { ByteBudget } from '../listener/byte-budget.ts'
+import type { ConfigOf, Door, DoorChange, OpenDoor } from '../doors.ts'
+import { ByteBudget, TenantBytes } from '../listener/byte-budget.ts'
 import {
   type DoorRequest,
   type Exchange,
@@ -14,7 +14,6 @@ import {
 import { describeModel, listModels } from './answer/model-list.ts'
 import { answerError } from './calls/answer-error.ts'
 import { OpenCalls } from './calls/open-calls.ts'
-import { Places } from './calls/places.ts'
 import type { Preparation } from './calls/preparation.ts'
 import { findModel } from './calls/prepare-call.ts'
 import { serveCall, type ServeParts } from './calls/serve-call.ts'
@@ -36,10 +35,11 @@ const BOUNDS = {
   rate: { burst: 1_000, perSecond: 500 },
 } as const
 const CALLS_AT_ONCE = 200
-const LARGE_BYTES = 32 * 1024
-/** Two of the largest bodies of one sandbox, and eight of all. */
-const BODIES_OF_SANDBOX = 64 * MIB
-const BODIES_OF_ALL = 256 * MIB
+/** Two of the largest bodies of one sandbox, four of a tenant that is alone. */
+const LARGE_OF_SANDBOX = 64 * MIB
+const LARGE_OF_ALL = 256 * MIB
+/** The first bytes of every body. */
+const SMALL_OF_ALL = 64 * MIB
 
 type LlmConfig = ConfigOf<'llm'>
 
@@ -48,10 +48,11 @@ type LlmConfig = ConfigOf<'llm'>
  * by is who pays. Nothing that came in goes on but the fields that a route lists.
  */
 export function llmDoor(parts: LlmParts): OpenDoor<LlmConfig> {
-  const bodies = new ByteBudget(BODIES_OF_ALL)
+  const [small, large] = [new TenantBytes(SMALL_OF_ALL), new TenantBytes(LARGE_OF_ALL)]
   return async ({ sandbox, dir, config }) => {
     const door = new LlmDoor({ sandbox, config, parts })
-    await door.open(join(dir, DOOR_SOCKETS.llm), new ByteBudget(BODIES_OF_SANDBOX, bodies))
+    const bodies = new ByteBudget({ tenant: config.tenant, most: LARGE_OF_SANDBOX, small, large })
+    await door.open(join(dir, DOOR_SOCKETS.llm), bodies)
     return door
   }
 }
@@ -68,9 +69,9 @@ interface LlmDoorOptions {
 
 class LlmDoor implements Door<LlmConfig> {
   readonly #sandbox: string
+  readonly #tenant: string
   readonly #parts: LlmParts
   readonly #calls = new OpenCalls()
-  readonly #large = new Places(1)
   #models: readonly ServedModel[]
   #http: HttpDoor | undefined
 
@@ -78,6 +79,7 @@ class LlmDoor implements Door<LlmConfig> {
     this.#sandbox = sandbox
     this.#parts = parts
     this.#models = config.models
+    this.#tenant = config.tenant
   }
 
   async open(path: string, bodies: ByteBudget): Promise<void> {
@@ -141,9 +143,8 @@ class LlmDoor implements Door<LlmConfig> {
         const { version } = readHeaders(headers, protocol)
         const { preparation } = this.#parts
         const models = this.#models
-        // One large body of a sandbox at a time: the others keep their share of the threads.
-        const prepare = async () => preparation.prepare({ name, bytes: body, models })
-        const prepared = await (body.length > LARGE_BYTES ? this.#large.during(prepare) : prepare())
+        const holder = { tenant: this.#tenant, sandbox: this.#sandbox }
+        const prepared = await preparation.prepare({ name, bytes: body, models }, holder)
         const [sandbox, calls] = [this.#sandbox, this.#calls]
         await serveCall({ sandbox, protocol, version, prepared, calls, release, signal }, response, this.#parts)
       },

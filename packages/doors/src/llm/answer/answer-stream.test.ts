@@ -105,7 +105,7 @@ describe('a chunk with usage', () => {
     expect(whole({}, chat(choice('x')) + OURS.trimEnd())).toEqual({
       text: chat(choice('x')),
       usage: CHAT_USAGE,
-      isFinal: true,
+      isFinal: false,
     })
   })
 

@@ -1,12 +1,14 @@
 import { Worker } from 'node:worker_threads'
 import { AirlockError, isErrorCode } from '@airlock/contract'
-import { Places } from './places.ts'
 import { type CallToPrepare, prepareCall, type PreparedCall } from './prepare-call.ts'
 import type { Prepared } from './prepare-main.ts'
+import { type Holder, Turns } from './turns.ts'
 
-/** A body up to here is read in a few milliseconds, whatever it holds. */
-const SMALL_BYTES = 32 * 1024
-const THREADS = 2
+/** Bodies up to here are read at once: no content of this length takes longer than handing it to a thread and back. */
+const TINY_BYTES = 1024
+/** Larger bodies have threads of their own, so that a body up to here never waits for one of them. */
+const SMALL_BYTES = 128 * 1024
+const THREADS_OF_EACH = 2
 /** Ten times what the longest text takes. A body that takes longer was made to. */
 const MOST_MS = 5_000
 const THREAD_MEMORY_MB = 768
@@ -17,7 +19,8 @@ const THREAD_MEMORY_MB = 768
  */
 export class Preparation {
   readonly #program: URL
-  readonly #places = new Places(THREADS)
+  readonly #small = new Turns(THREADS_OF_EACH)
+  readonly #large = new Turns(THREADS_OF_EACH)
   readonly #idle: Worker[] = []
 
   /** `program`: the text of `prepare-main`. A thread that is started later could not read the file. */
@@ -25,9 +28,10 @@ export class Preparation {
     this.#program = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
   }
 
-  async prepare(call: CallToPrepare): Promise<PreparedCall> {
-    if (call.bytes.length <= SMALL_BYTES) return prepareCall(call)
-    return this.#places.during(async () => this.#inThread(call))
+  async prepare(call: CallToPrepare, holder: Holder): Promise<PreparedCall> {
+    if (call.bytes.length <= TINY_BYTES) return prepareCall(call)
+    const turns = call.bytes.length <= SMALL_BYTES ? this.#small : this.#large
+    return turns.during(holder, async () => this.#inThread(call))
   }
 
   async close(): Promise<void> {

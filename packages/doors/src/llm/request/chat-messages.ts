@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { callId, dropped, maybe, name, onlyNull, text } from './fields.ts'
+import { callId, dropped, list, maybe, name, onlyNull, text } from './fields.ts'
 import { base64, fileUrl, imageUrl } from './media.ts'
 import { because } from './reasons.ts'
 
@@ -14,9 +14,9 @@ const filePart = z.strictObject({
   file: z.strictObject({ file_data: z.union([fileUrl, base64]), filename: maybe(name) }),
 })
 
-const texts = z.union([text, z.array(textPart)])
-const userContent = z.union([text, z.array(z.discriminatedUnion('type', [textPart, imagePart, filePart]))])
-const assistantContent = z.union([text, z.array(z.discriminatedUnion('type', [textPart, refusalPart]))])
+const texts = z.union([text, list(textPart)])
+const userContent = z.union([text, list(z.discriminatedUnion('type', [textPart, imagePart, filePart]))])
+const assistantContent = z.union([text, list(z.discriminatedUnion('type', [textPart, refusalPart]))])
 
 const called = { name, arguments: text, parsed_arguments: dropped }
 /** How Google's servers have a model's thoughts sent back. */
@@ -44,14 +44,14 @@ const assistant = z.strictObject({
   content: maybe(assistantContent),
   refusal: maybe(text),
   name: maybe(name),
-  tool_calls: maybe(z.array(toolCall)),
+  tool_calls: maybe(list(toolCall)),
   function_call: maybe(z.strictObject(called)),
   annotations: dropped,
   parsed: dropped,
   reasoning: maybe(text),
   reasoning_content: maybe(text),
   reasoning_details: dropped,
-  thinking_blocks: maybe(z.array(thought)),
+  thinking_blocks: maybe(list(thought)),
   provider_specific_fields: dropped,
   audio: onlyNull(because('model-state')),
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { chatMessage } from './chat-messages.ts'
-import { atLeastOne, dropped, flag, maybe, name, text, tokens } from './fields.ts'
+import { atLeastOne, dropped, flag, list, maybe, name, text, tokens } from './fields.ts'
 import { effort, functionShape, neverStored, serviceTier, verbosity } from './functions.ts'
 import { jsonSchema } from './open-json.ts'
 
@@ -37,7 +37,7 @@ const toolChoice = z.union([
     ...toolName.options,
     z.strictObject({
       type: z.literal('allowed_tools'),
-      allowed_tools: z.strictObject({ mode: z.enum(['auto', 'required']), tools: z.array(toolName) }),
+      allowed_tools: z.strictObject({ mode: z.enum(['auto', 'required']), tools: list(toolName) }),
     }),
   ]),
 ])
@@ -76,12 +76,12 @@ export const chatBody = z.strictObject({
   ),
   logprobs: maybe(flag),
   top_logprobs: maybe(z.int().min(0).max(20)),
-  stop: maybe(z.union([text, z.array(text).max(MAX_STOPS)])),
+  stop: maybe(z.union([text, list(text, { max: MAX_STOPS })])),
   seed: maybe(z.int()),
-  tools: maybe(z.array(tool)),
+  tools: maybe(list(tool)),
   tool_choice: maybe(toolChoice),
   parallel_tool_calls: maybe(flag),
-  functions: maybe(z.array(z.strictObject({ ...functionShape, strict: z.undefined().optional() }))),
+  functions: maybe(list(z.strictObject({ ...functionShape, strict: z.undefined().optional() }))),
   function_call: maybe(z.union([z.enum(['none', 'auto']), named])),
   response_format: maybe(responseFormat),
   reasoning_effort: effort,

@@ -29,6 +29,29 @@ export const count = z.int().min(0)
 export const tokens = z.int().min(1)
 export const flag = z.boolean()
 
+/** Bound on the items of one list: that of Anthropic for messages, which is the largest of all providers. */
+const MAX_ITEMS = 100_000
+
+/** An array that is refused at its first wrong item: zod collects the issues of all items, which takes far longer. */
+export function list<T>(schema: z.ZodType<T>, { min = 0, max = MAX_ITEMS } = {}): z.ZodType<T[]> {
+  const counted = z.array(z.unknown()).min(min).max(max)
+  return counted.transform((items, context) => {
+    const read: T[] = []
+    for (const [at, item] of items.entries()) {
+      const { success, data, error } = schema.safeParse(item)
+      if (!success) {
+        for (const issue of error.issues) {
+          const raw: z.core.$ZodRawIssue = { code: 'custom', input: item, message: issue.message }
+          context.issues.push(Object.assign(raw, issue, { path: [at, ...issue.path] }))
+        }
+        return read
+      }
+      read.push(data)
+    }
+    return read
+  })
+}
+
 export function atLeastOne<T>(schema: z.ZodType<T>): z.ZodType<T[]> {
-  return z.array(schema).min(1)
+  return list(schema, { min: 1 })
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { callId, count, dropped, flag, maybe, name, onlyNull, text } from './fields.ts'
+import { callId, count, dropped, flag, list, maybe, name, onlyNull, text } from './fields.ts'
 import { base64 } from './media.ts'
 import { jsonObject } from './open-json.ts'
 import { because } from './reasons.ts'
@@ -39,7 +39,7 @@ const citations = maybe(z.strictObject({ enabled: maybe(flag) }))
 const textBlock = z.strictObject({
   type: z.literal('text'),
   text,
-  citations: maybe(z.array(citation)),
+  citations: maybe(list(citation)),
   cache_control: cacheControl,
 })
 
@@ -61,7 +61,7 @@ const documentSource = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: text }),
   z.strictObject({
     type: z.literal('content'),
-    content: z.union([text, z.array(z.discriminatedUnion('type', [textBlock, imageBlock]))]),
+    content: z.union([text, list(z.discriminatedUnion('type', [textBlock, imageBlock]))]),
   }),
 ])
 const documentBlock = z.strictObject({
@@ -77,7 +77,7 @@ const searchResult = z.strictObject({
   type: z.literal('search_result'),
   source: text,
   title: text,
-  content: z.array(textBlock),
+  content: list(textBlock),
   citations,
   cache_control: cacheControl,
 })
@@ -86,7 +86,7 @@ const toolResult = z.strictObject({
   type: z.literal('tool_result'),
   tool_use_id: callId,
   content: maybe(
-    z.union([text, z.array(z.discriminatedUnion('type', [textBlock, imageBlock, documentBlock, searchResult]))]),
+    z.union([text, list(z.discriminatedUnion('type', [textBlock, imageBlock, documentBlock, searchResult]))]),
   ),
   is_error: maybe(flag),
   toolset_name: noToolset,
@@ -104,7 +104,7 @@ const toolUse = z.strictObject({
   cache_control: cacheControl,
 })
 
-const blocks = z.array(
+const blocks = list(
   z.discriminatedUnion('type', [
     textBlock,
     imageBlock,
@@ -117,7 +117,7 @@ const blocks = z.array(
   ]),
 )
 
-export const systemText = z.union([text, z.array(textBlock)])
+export const systemText = z.union([text, list(textBlock)])
 
 export const message = z.discriminatedUnion('role', [
   z.strictObject({ role: z.literal('user'), content: z.union([text, blocks]) }),

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { flag, maybe, name, text } from './fields.ts'
+import { flag, list, maybe, name, text } from './fields.ts'
 import { cacheControl } from './message-blocks.ts'
 import { jsonObject, jsonSchema } from './open-json.ts'
 
 const shared = {
   // Others are programs that run at the provider.
-  allowed_callers: maybe(z.array(z.literal('direct'))),
+  allowed_callers: maybe(list(z.literal('direct'))),
   cache_control: cacheControl,
-  input_examples: maybe(z.array(jsonObject)),
+  input_examples: maybe(list(jsonObject)),
   strict: maybe(flag),
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { atLeastOne, dropped, flag, maybe, name, text, tokens } from './fields.ts'
+import { atLeastOne, dropped, flag, list, maybe, name, text, tokens } from './fields.ts'
 import { cacheControl, message, systemText } from './message-blocks.ts'
 import { tool, toolChoice } from './message-tools.ts'
 import { jsonSchema } from './open-json.ts'
@@ -23,7 +23,7 @@ const counted = {
   model: name,
   messages: atLeastOne(message),
   system: maybe(systemText),
-  tools: maybe(z.array(tool)),
+  tools: maybe(list(tool)),
   tool_choice: maybe(toolChoice),
   thinking: maybe(thinking),
   output_config: maybe(outputConfig),
@@ -43,7 +43,7 @@ export const messagesBody = z.strictObject({
   temperature: maybe(z.number().min(0).max(1)),
   top_p: maybe(z.number().min(0).max(1)),
   top_k: maybe(z.int().min(0)),
-  stop_sequences: maybe(z.array(text).max(MAX_STOPS)),
+  stop_sequences: maybe(list(text, { max: MAX_STOPS })),
   service_tier: maybe(
     z.enum(['auto', 'standard_only'], {
       error: 'only "auto" and "standard_only" have a price in the table of the server',

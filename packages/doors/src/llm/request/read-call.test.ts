@@ -85,6 +85,13 @@ describe('what the provider would fetch is refused with the reason', () => {
     { properties: { a: { anyOf: [{ $dynamicRef: 'http://attacker.example' }] } } },
     { $id: 'https://attacker.example/', $ref: '#/x' },
     { id: 'https://attacker.example/', $ref: '#/x' },
+    { id: '\thttps://attacker.example/' },
+    { $id: 'ht\ntps://attacker.example/' },
+    { $id: '\\\\attacker.example/' },
+    { $schema: 'https://attacker.example/schema' },
+    { $schema: 'https://json-schema.org.attacker.example/schema' },
+    { $schema: ' https://json-schema.org/draft/2020-12/schema' },
+    { properties: { a: { $schema: '//attacker.example/schema' } } },
   ])('a schema %j', (parameters) => {
     const tools = [{ type: 'function', function: { name: 'f', parameters } }]
     expect(refusal('chat', { tools })).toBe(

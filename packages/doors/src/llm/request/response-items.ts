@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { callId, dropped, maybe, name, onlyNull, text } from './fields.ts'
+import { callId, dropped, list, maybe, name, onlyNull, text } from './fields.ts'
 import { base64, fileUrl, imageUrl } from './media.ts'
 import { because } from './reasons.ts'
 
@@ -19,8 +19,8 @@ const filePart = z.strictObject({
 const spokenPart = z.strictObject({ type: z.literal('output_text'), text, annotations: dropped, logprobs: dropped })
 const refusalPart = z.strictObject({ type: z.literal('refusal'), refusal: text })
 
-const inputParts = z.array(z.discriminatedUnion('type', [textPart, imagePart, filePart]))
-const parts = z.array(z.discriminatedUnion('type', [textPart, imagePart, filePart, spokenPart, refusalPart]))
+const inputParts = list(z.discriminatedUnion('type', [textPart, imagePart, filePart]))
+const parts = list(z.discriminatedUnion('type', [textPart, imagePart, filePart, spokenPart, refusalPart]))
 
 /** Ids name what the provider stored for some account: items are sent whole, and never by id. */
 const answered = { id: dropped, status: dropped }
@@ -29,8 +29,8 @@ const result = z.union([text, inputParts])
 
 const reasoning = z.strictObject({
   type: z.literal('reasoning'),
-  summary: z.array(z.strictObject({ type: z.literal('summary_text'), text })),
-  content: maybe(z.array(z.strictObject({ type: z.literal('reasoning_text'), text }))),
+  summary: list(z.strictObject({ type: z.literal('summary_text'), text })),
+  content: maybe(list(z.strictObject({ type: z.literal('reasoning_text'), text }))),
   encrypted_content: maybe(text),
   ...answered,
 })
@@ -54,9 +54,9 @@ const item = z.discriminatedUnion('type', [
  * What a response continues. Reasoning without its encrypted content was a reference to what the provider stored; nothing is
  * stored for us, so such items are left out.
  */
-export const responseItems = z
-  .array(item)
-  .transform((items) => items.filter((one) => one.type !== 'reasoning' || one.encrypted_content !== undefined))
+export const responseItems = list(item).transform((items) =>
+  items.filter((one) => one.type !== 'reasoning' || one.encrypted_content !== undefined),
+)
 
 /** Who called a tool: the model itself, not a program that runs at the provider. */
 function direct(): z.ZodType<undefined> {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dropped, flag, maybe, name, text, tokens } from './fields.ts'
+import { dropped, flag, list, maybe, name, text, tokens } from './fields.ts'
 import { effort, functionShape, neverStored, serviceTier, verbosity } from './functions.ts'
 import { jsonSchema } from './open-json.ts'
 import { responseItems } from './response-items.ts'
@@ -26,7 +26,7 @@ const toolChoice = z.union([
     z.strictObject({
       type: z.literal('allowed_tools'),
       mode: z.enum(['auto', 'required']),
-      tools: z.array(toolName),
+      tools: list(toolName),
     }),
   ]),
 ])
@@ -70,12 +70,12 @@ export const responsesBody = z.strictObject({
   temperature: maybe(z.number().min(0).max(2)),
   top_p: maybe(z.number().min(0).max(1)),
   top_logprobs: maybe(z.int().min(0).max(20)),
-  tools: maybe(z.array(tool)),
+  tools: maybe(list(tool)),
   tool_choice: maybe(toolChoice),
   parallel_tool_calls: maybe(flag),
   text: maybe(z.strictObject({ format: maybe(format), verbosity })),
   reasoning: maybe(reasoning),
-  include: maybe(z.array(included)),
+  include: maybe(list(included)),
   truncation: maybe(z.enum(['auto', 'disabled'])),
   service_tier: serviceTier,
   store: neverStored,

@@ -1,5 +1,5 @@
-/** So many characters are normalised at once. */
-const SLICE = 1 << 14
+/** Characters that are normalised at once. Normalisation takes the square of the length of a run of combining marks. */
+const SLICE = 1 << 11
 
 /**
  * No tokenizer makes more tokens of a text: each token stands for a byte at least. Some normalise first (NFKC), which makes

@@ -65,6 +65,22 @@ describe('usage of chat completions', () => {
     expect(afterEvents('chat', [{ choices: [], usage }])).toEqual(['missing', false])
   })
 
+  it('before the end of every choice is not final', () => {
+    const zero = { prompt_tokens: 0, completion_tokens: 0 }
+    const of = (index: number, finish_reason: string | null, usage: unknown = null) => ({
+      choices: [{ index, delta: { content: 'x' }, finish_reason }],
+      usage,
+    })
+    const early = { choices: [], usage: zero }
+    expect(afterEvents('chat', [early])).toEqual([NONE, false])
+    expect(afterEvents('chat', [early, of(0, null)])).toEqual([NONE, false])
+    expect(afterEvents('chat', [of(0, 'stop', zero)])).toEqual([NONE, true])
+    expect(afterEvents('chat', [of(0, 'stop', zero), of(0, null)])).toEqual([NONE, false])
+    expect(afterEvents('chat', [of(0, null), of(1, null), of(0, 'stop', zero)])).toEqual([NONE, false])
+    expect(afterEvents('chat', [of(0, 'stop', zero), of(1, null)])).toEqual([NONE, false])
+    expect(afterEvents('chat', [of(0, null), of(1, 'stop'), of(0, 'stop'), early])).toEqual([NONE, true])
+  })
+
   it('in every chunk is that of the last, and final with the last', () => {
     const at = (tokens: number, finish?: string) => chunk({ prompt_tokens: 9, completion_tokens: tokens }, finish)
     const events = [at(1), at(2), at(3, 'stop')]
@@ -75,8 +91,8 @@ describe('usage of chat completions', () => {
   it('that becomes unreadable is missing, for it was more than before', () => {
     const good = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }
     const bad = { choices: [], usage: { prompt_tokens: 1, completion_tokens: -1 } }
-    expect(afterEvents('chat', [good, bad])).toEqual(['missing', false])
-    expect(afterEvents('chat', [bad, good])).toEqual([{ ...NONE, input: 1, output: 1 }, true])
+    expect(afterEvents('chat', [chunk(null, 'stop'), good, bad])).toEqual(['missing', false])
+    expect(afterEvents('chat', [chunk(null, 'stop'), bad, good])).toEqual([{ ...NONE, input: 1, output: 1 }, true])
   })
 
   it('is not read from what a model says', () => {

@@ -1,5 +1,6 @@
 import { isRecord } from '../json/is-record.ts'
 import type { CallName } from '../routes/find-route.ts'
+import { OpenChoices } from './open-choices.ts'
 import { readChatUsage, readEmbeddingsUsage, readMessagesUsage, readResponsesUsage } from './read-usage.ts'
 import type { Usage } from './usage.ts'
 
@@ -15,6 +16,7 @@ export class UsageMeter {
   #isFinal = false
   /** Of messages: later revisions leave out what did not change. */
   #fields: object = {}
+  readonly #choices = new OpenChoices()
 
   constructor(name: CallName) {
     this.#name = name
@@ -47,8 +49,9 @@ export class UsageMeter {
   /** The last chunk has usage and no choices; some servers put usage beside the last choice, or in every chunk. */
   #takeChunk(chunk: Readonly<Record<string, unknown>>): void {
     const choices: readonly unknown[] = Array.isArray(chunk['choices']) ? chunk['choices'] : []
-    const isLast = choices.every((choice) => isRecord(choice) && typeof choice['finish_reason'] === 'string')
-    this.#take(chunk['usage'], isLast)
+    for (const choice of choices) this.#choices.take(choice)
+    if (!this.#choices.areFinished) this.#isFinal = false
+    this.#take(chunk['usage'], this.#choices.areFinished)
   }
 
   #takeMessageEvent({ type, message, usage }: Readonly<Record<string, unknown>>): void {
