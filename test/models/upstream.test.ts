@@ -169,7 +169,15 @@ describe('an end of a call', requires('root'), () => {
       'chat',
       async () => upstream.next(answerOf('500 Internal Server Error', '{"error":{"message":"sk-x"}}', JSON_TYPE)),
       { status: 503 },
-      { status: 'unknown', usage: 'unreported' },
+      { status: 'failed', usage: NONE },
+    ],
+    [
+      'of a provider whose error breaks off',
+      'chat',
+      async () =>
+        upstream.next({ send: 'HTTP/1.1 500 x\r\ncontent-length: 99\r\n\r\n{"err' }, { wait: 'cut' }, { end: 'reset' }),
+      { status: 503, message: expect.stringContaining('charged at its ceiling') },
+      { status: 'unknown', usage: 'unreported', error: 'upstream_failed' },
     ],
     [
       'of a request that the provider rejects',
@@ -195,7 +203,7 @@ describe('an end of a call', requires('root'), () => {
   ])('%s is one fact', async (name, ask, script, seen, end) => {
     const before = (await ends()).length
     await script()
-    if (name.includes('reset')) setTimeout(() => upstream.say('never'), 200)
+    if (/reset|breaks off/.test(name)) setTimeout(() => upstream.say(name.includes('reset') ? 'never' : 'cut'), 200)
     const [answer] = await askInside(box, [ask], 'small')
     if (ask === 'leave') expect(answer).toBe('left')
     else expect(answer).toMatchObject(seen)

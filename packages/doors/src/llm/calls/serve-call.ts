@@ -12,7 +12,7 @@ import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-clie
 import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
 import type { DoorResponse } from '../../listener/http-door.ts'
 import { AnswerStream } from '../answer/answer-stream.ts'
-import { MAX_ERROR_BYTES, typeFailure } from '../answer/provider-error.ts'
+import { MAX_ERROR_BYTES, typeFailure, usageOfFailure } from '../answer/provider-error.ts'
 import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
 import { writeStreamError } from '../answer/stream-error.ts'
 import { answerDemo } from '../demo/answer-demo.ts'
@@ -65,7 +65,8 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
     const error = whyOf(thrown, under.signal)
     end.failed(error)
     if (error.code === 'internal') parts.log.error('a model call failed', { call: opened.callId, error: thrown })
-    answerLate(error, { call, callId: opened.callId, response })
+    const charged = end.isChargedCeiling ? ceilingMicroDollars : null
+    answerLate(error, { call, callId: opened.callId, response, charged })
   } finally {
     under.end()
     const status = signal.aborted && !response.writableEnded ? null : response.statusCode
@@ -157,12 +158,16 @@ class Answering {
 
   async #fail({ status, retryAfter, body }: KeysAnswer): Promise<void> {
     const { call, opened, end, response } = this.#options
-    // Of a failure of its own the provider does not say what it did before.
+    const { name, ceilingMicroDollars } = call.prepared
+    // A rejected request is free of charge, also where its reason breaks off.
     if (status < 500) end.refused()
     const said = await this.#collect(body, MAX_ERROR_BYTES).catch(() => undefined)
+    if (said !== undefined && name !== 'countTokens') end.failedWhole(usageOfFailure(name, said))
     const failure = typeFailure({ status, retryAfter, body: said })
     end.failed(failure.error)
-    answerError(response, failure.error, { protocol: call.protocol, callId: opened.callId, status: failure.status })
+    const charged = end.isChargedCeiling ? ceilingMicroDollars : null
+    const answered = { protocol: call.protocol, callId: opened.callId, status: failure.status, charged }
+    answerError(response, failure.error, answered)
   }
 
   async #collect(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
@@ -198,14 +203,16 @@ function whyOf(thrown: unknown, { aborted, reason }: AbortSignal): AirlockError 
 }
 
 interface Late {
+  /** Micro-dollars, where the call is charged its ceiling. */
+  readonly charged: number | null
   readonly call: CallToServe
   readonly callId: string
   readonly response: DoorResponse
 }
 
 /** Answers the error, or ends the stream that has begun with it: the SDK of its protocol throws it. */
-function answerLate(error: AirlockError, { call, callId, response }: Late): void {
+function answerLate(error: AirlockError, { call, callId, response, charged }: Late): void {
   if (response.destroyed) return
-  if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId })
-  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId }))
+  if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId, charged })
+  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId, charged }))
 }
