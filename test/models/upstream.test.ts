@@ -84,6 +84,15 @@ describe('with an upstream', requires('root'), () => {
     expect((await lastSeen()).body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   })
 
+  it('a stream that ends with its connection is whole with its last event, and broken without', async () => {
+    const head = { send: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n' }
+    const hello = { send: 'data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}]}\n\n' }
+    await upstream.next(head, hello, { send: 'data: [DONE]\n\n' }, { end: 'close' })
+    expect(await askInside(box, ['chatStream'], 'gpt')).toEqual([['Hello.']])
+    await upstream.next(head, hello, { end: 'close' })
+    expect(await askInside(box, ['chatStream'], 'gpt')).toMatchObject([{ error: 'APIError' }])
+  })
+
   it('tools and images as data URLs pass, and calls of tools come back', async () => {
     const call = { id: 't1', type: 'function', function: { name: 'add', arguments: '{}' } }
     await upstream.next(chatAnswer({ role: 'assistant', content: null, tool_calls: [call] }))

@@ -141,7 +141,8 @@ async function relay(answer: Answer, response: ServerResponse, signal: AbortSign
 async function relayBody(answer: Answer, response: ServerResponse, signal: AbortSignal): Promise<string> {
   try {
     for await (const piece of answer.body) if (!response.write(piece)) await once(response, 'drain', { signal })
-    return 'whole'
+    // The doors read the events, and know the last one.
+    return answer.isFramed ? 'whole' : 'upstream_broken'
   } catch (error) {
     if (signal.aborted || !isAirlockError(error)) throw error
     return error.code

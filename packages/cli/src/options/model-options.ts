@@ -30,7 +30,7 @@ export function addModelOptions(command: Command): Command {
 
 /** Throws for caps without a model: a sandbox whose template names models has their caps from there. */
 export function assertHasModel(options: ModelOptions): void {
-  const [cap] = CAPS.filter(([, name]) => options[name] !== undefined)
+  const cap = CAPS.find(([, name]) => options[name] !== undefined)
   if (cap === undefined || (options.model ?? []).length > 0) return
   throw new UsageError(
     `${cap[0]} caps calls of models, and no model is named.`,

@@ -127,7 +127,7 @@ class Answering {
     try {
       response.writeHead(200, answerHeaders('stream', opened.callId))
       response.flushHeaders()
-      for await (const chunk of body) {
+      for await (const chunk of untilBroken(body, () => stream.hasEnded)) {
         end.begun()
         for (const piece of stream.write(chunk)) await this.#write(piece)
       }
@@ -189,6 +189,15 @@ class Answering {
     call.release()
     end.begun()
     await (kind === 'stream' ? this.#stream(iterate(chunks)) : this.#whole(iterate(chunks)))
+  }
+}
+
+/** A connection that breaks off after the last event of its stream breaks nothing off. */
+async function* untilBroken(body: AsyncIterable<Buffer>, hasEnded: () => boolean): AsyncGenerator<Buffer> {
+  try {
+    yield* body
+  } catch (error) {
+    if (!isAirlockError(error) || error.code !== 'upstream_broken' || !hasEnded()) throw error
   }
 }
 
