@@ -84,6 +84,15 @@ describe('with an upstream', requires('root'), () => {
     expect((await lastSeen()).body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   })
 
+  it('a stream that ends with its connection is whole with its last event, and broken without', async () => {
+    const head = { send: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n' }
+    const hello = { send: 'data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}]}\n\n' }
+    await upstream.next(head, hello, { send: 'data: [DONE]\n\n' }, { end: 'close' })
+    expect(await askInside(box, ['chatStream'], 'gpt')).toEqual([['Hello.']])
+    await upstream.next(head, hello, { end: 'close' })
+    expect(await askInside(box, ['chatStream'], 'gpt')).toMatchObject([{ error: 'APIError' }])
+  })
+
   it('tools and images as data URLs pass, and calls of tools come back', async () => {
     const call = { id: 't1', type: 'function', function: { name: 'add', arguments: '{}' } }
     await upstream.next(chatAnswer({ role: 'assistant', content: null, tool_calls: [call] }))
@@ -144,8 +153,8 @@ describe('with an upstream', requires('root'), () => {
 describe('an end of a call', requires('root'), () => {
   /** Ends of calls in the evidence, the latest first. */
   const ends = async () => {
-    const { items } = await client('admin').audit.events({ limit: 100 })
-    const found = items.filter(({ point, status }) => point === 'model.call' && status !== 'requested')
+    const { items } = await client('admin').audit.events({ point: 'model.call', limit: 100 })
+    const found = items.filter(({ status }) => status !== 'requested')
     return found.map(({ status, payload, error }) => ({
       status,
       call: payload['call'],
@@ -169,7 +178,15 @@ describe('an end of a call', requires('root'), () => {
       'chat',
       async () => upstream.next(answerOf('500 Internal Server Error', '{"error":{"message":"sk-x"}}', JSON_TYPE)),
       { status: 503 },
-      { status: 'unknown', usage: 'unreported' },
+      { status: 'failed', usage: NONE },
+    ],
+    [
+      'of a provider whose error breaks off',
+      'chat',
+      async () =>
+        upstream.next({ send: 'HTTP/1.1 500 x\r\ncontent-length: 99\r\n\r\n{"err' }, { wait: 'cut' }, { end: 'reset' }),
+      { status: 503, message: expect.stringContaining('charged at its ceiling') },
+      { status: 'unknown', usage: 'unreported', error: 'upstream_failed' },
     ],
     [
       'of a request that the provider rejects',
@@ -195,7 +212,7 @@ describe('an end of a call', requires('root'), () => {
   ])('%s is one fact', async (name, ask, script, seen, end) => {
     const before = (await ends()).length
     await script()
-    if (name.includes('reset')) setTimeout(() => upstream.say('never'), 200)
+    if (/reset|breaks off/.test(name)) setTimeout(() => upstream.say(name.includes('reset') ? 'never' : 'cut'), 200)
     const [answer] = await askInside(box, [ask], 'small')
     if (ask === 'leave') expect(answer).toBe('left')
     else expect(answer).toMatchObject(seen)
@@ -206,12 +223,13 @@ describe('an end of a call', requires('root'), () => {
 
   it('of a stream whose doors are killed is one estimated fact, and later calls pass', async () => {
     const before = (await ends()).length
+    const earlier = (await upstream.seen()).requests.length
     await upstream.next(STREAM_HEAD, delta('Hel'), { every: 20, again: 'f\r\ndata: {"a":1}\n\n\r\n' })
     const asked = askInside(box, ['chatStream'], 'small')
-    await waitFor(
-      async () => ((await upstream.seen()).requests.at(-1)?.body.includes('"stream":true') ? true : undefined),
-      { signal: deadline(60_000), everyMs: 20 },
-    )
+    await waitFor(async () => ((await upstream.seen()).requests.length > earlier ? true : undefined), {
+      signal: deadline(60_000),
+      everyMs: 20,
+    })
     await waitFor(async () => ((await upstream.seen()).connections.some(({ isOpen }) => isOpen) ? true : undefined), {
       signal: deadline(60_000),
       everyMs: 20,

@@ -270,6 +270,12 @@ describe('what comes back', () => {
     expect({ length: body.length, end }).toEqual({ length: 65_536, end: 'whole' })
   })
 
+  it('that is a stream without a stated end is passed on, and never called whole', async () => {
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n'
+    await upstream.next({ send: `${head}data: [DONE]\n\n` }, { end: 'close' })
+    expect(await keys.call(CHAT)).toMatchObject({ status: 200, body: 'data: [DONE]\n\n', end: 'upstream_broken' })
+  })
+
   it.each<[string, UpstreamStep, string]>([
     ['a redirect', answerOf('307 Over there', '', ['location: http://127.0.0.1:1/']), 'redirect (307)'],
     ['an encoding', answerOf('200 OK', 'x', ['content-encoding: gzip']), 'encoding that was not asked for'],

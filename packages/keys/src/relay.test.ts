@@ -20,7 +20,7 @@ beforeEach(async () => {
   server = createServer((_request, response) => {
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    const answer = { status: 200, headers: {}, body: pieces(), close: () => {} }
+    const answer = { status: 200, headers: {}, isFramed: true, body: pieces(), close: () => {} }
     relay(answer, response, { signal: gone.signal, stallMs: 1000 }).then(() => resolve('whole'), resolve)
   })
   server.listen(join(dir, 'socket'))

@@ -38,7 +38,8 @@ interface Patience {
 async function relayBody(answer: Answer, response: ServerResponse, patience: Patience): Promise<string> {
   try {
     for await (const piece of answer.body) if (!response.write(piece)) await drained(response, patience)
-    return 'whole'
+    // The doors read the events, and know the last one.
+    return answer.isFramed ? 'whole' : 'upstream_broken'
   } catch (error) {
     if (patience.signal.aborted || !isAirlockError(error)) throw error
     return error.code

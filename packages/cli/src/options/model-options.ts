@@ -3,6 +3,7 @@ import type { SomeModelLimits } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { collectWords } from '../text/pairs.ts'
 import { numberWithin } from '../text/units.ts'
+import { UsageError } from '../usage.ts'
 
 export interface ModelOptions {
   readonly model?: readonly string[]
@@ -26,6 +27,23 @@ export function addModelOptions(command: Command): Command {
       numberWithin(DEFAULTS.sandboxConcurrentModelCalls),
     )
 }
+
+/** Throws for caps without a model: a sandbox whose template names models has their caps from there. */
+export function assertHasModel(options: ModelOptions): void {
+  const cap = CAPS.find(([, name]) => options[name] !== undefined)
+  if (cap === undefined || (options.model ?? []).length > 0) return
+  throw new UsageError(
+    `${cap[0]} caps calls of models, and no model is named.`,
+    'Name one with --model NAME, such as --model airlock/demo; all of them: airlock llm models',
+  )
+}
+
+const CAPS = [
+  ['--model-calls', 'modelCalls'],
+  ['--model-tokens', 'modelTokens'],
+  ['--model-dollars', 'modelDollars'],
+  ['--model-concurrency', 'modelConcurrency'],
+] as const
 
 /** Caps that were given. */
 export function toModelLimits(options: ModelOptions): SomeModelLimits {

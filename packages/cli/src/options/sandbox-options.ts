@@ -2,7 +2,7 @@ import { DEFAULTS } from '@airlock/contract/defaults'
 import type { CreateOptions } from '@airlock/sdk'
 import { Option, type Command } from 'commander'
 import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
-import { addModelOptions, type ModelOptions, toModelLimits } from './model-options.ts'
+import { addModelOptions, assertHasModel, type ModelOptions, toModelLimits } from './model-options.ts'
 import { collectPairs } from '../text/pairs.ts'
 import { durationWithin, formatDuration } from '../text/units.ts'
 
@@ -53,6 +53,8 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
 
 export function toCreateOptions(options: SandboxOptions): CreateOptions {
   const limits = toLimits(options)
+  // A template of one's own may name the models.
+  if (options.template === undefined) assertHasModel(options)
   const modelLimits = toModelLimits(options)
   return defined({
     name: options.name,

@@ -39,6 +39,8 @@ function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Ce
     ['node', data.node],
     ['labels', labels.join(', ') || '-'],
     ['limits', formatLimits(limits)],
+    ['doors', data.doors.join(', ') || '-'],
+    ...(data.models.length === 0 ? [] : modelFacts(data)),
     ...data.mounts.map(({ target, path, mode }) => ['mount', `${target} is ${path} (${mode})`] as const),
     ['created', data.createdAt],
     ['last used', data.lastActiveAt],
@@ -50,6 +52,20 @@ function factsOf(data: Sandbox['data']): readonly (readonly [string, string | Ce
         ] as const)
       : ([['ended', data.endedAt]] as const)),
     ...(isolation ? isolationFacts(isolation) : []),
+  ]
+}
+
+function modelFacts({ models, modelLimits }: Sandbox['data']): readonly (readonly [string, string])[] {
+  const { calls, tokens, dollars, concurrentCalls } = modelLimits
+  const caps = [
+    calls === null ? [] : `${calls} calls`,
+    tokens === null ? [] : `${tokens} tokens`,
+    dollars === null ? [] : `$${dollars}`,
+    `${concurrentCalls} at once`,
+  ].flat()
+  return [
+    ['models', models.join(', ')],
+    ['model caps', caps.join(', ')],
   ]
 }
 

@@ -69,6 +69,8 @@ function addTest(llm: Command, context: Context): void {
       if (options.json === true) return terminal.printJson(tests)
       const head = ['MODEL', 'RESULT', 'ANSWER', 'IN', 'OUT', 'DOLLARS', 'MS']
       await terminal.print(renderTable(terminal, head, tests.map(testRow)))
+      // A cell is cut; an error may end with the approval that it needs.
+      for (const { model, ok, answer } of tests) if (!ok) await terminal.print(`\n${model}: ${answer}`)
     })
 }
 
@@ -104,9 +106,12 @@ function modelRow({ name, aliases, upstream, contextWindow, maxOutput, price }: 
   return [name, upstream ?? 'built in', `${contextWindow}`, `${maxOutput}`, ...prices, aliases.join(' ') || '-']
 }
 
+/** Characters of an answer in the table; `--json` has all of it. */
+const ANSWER = 60
+
 function testRow(test: LlmTest): Row {
   const { model, answer, inputTokens, outputTokens, microDollars, estimated, ms } = test
-  const text = answer.length > 60 ? `${answer.slice(0, 59)}…` : answer
+  const text = answer.length > ANSWER ? `${answer.slice(0, ANSWER - 1)}…` : answer
   const dollars = `${estimated ? '~' : ''}${microDollars / 1e6}`
   return [model, resultCell(test), text, `${inputTokens}`, `${outputTokens}`, dollars, `${ms}`]
 }

@@ -275,13 +275,26 @@ function isWide({ scope }: StoredApproval): boolean {
   return scope !== 'once'
 }
 
-function required({ id, decision }: StoredApproval): AirlockError {
+function required({ id, decision, point }: StoredApproval): AirlockError {
   const rule = decision.rules.find(({ effect }) => effect === 'ask')
   const why = rule ? `${rule.reason} (${rule.policy}/${rule.rule})` : 'no policy allows it without.'
   return new AirlockError('approval_required', `A person must approve it: ${why}`, {
     approval: id,
-    hint: `Let somebody else answer with "airlock approvals approve ${id}", then ask for exactly the same again.`,
+    hint: point === 'model.call' ? hintInside(id) : hintOutside(id),
   })
+}
+
+function hintOutside(id: string): string {
+  return `Let somebody else answer with "airlock approvals approve ${id}", then ask for exactly the same again.`
+}
+
+/** A sandbox of `airlock run` ends with its program, and its asks end with it. */
+function hintInside(id: string): string {
+  return (
+    `While this sandbox lives, let somebody else answer with "airlock approvals approve ${id}", then make the call again. ` +
+    'With --scope agent later sandboxes of the agent may make it too. A sandbox of "airlock run" ends with its program: ' +
+    'keep one with "airlock create --model NAME", then "airlock exec".'
+  )
 }
 
 function crowded(): AirlockError {

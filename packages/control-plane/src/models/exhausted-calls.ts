@@ -1,26 +1,29 @@
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type ModelRouteName } from '@airlock/contract'
 import type { BudgetScope } from '../store/budgets.ts'
 
 const RETRY_AFTER_S = 1
 
 /** All in micro-dollars. */
 interface Money {
-  readonly ceiling: number
   readonly spent: number
   readonly held: number
   readonly limit: number
 }
 
 /** The dollars of the day do not cover the ceiling of the call. */
-export function tooDear(scope: BudgetScope, { ceiling, spent, held, limit }: Money): AirlockError {
+export function tooDear(scope: BudgetScope, { spent, held, limit }: Money, call: PricedCall): AirlockError {
+  const ceiling = call.ceilingMicroDollars
   const target = scope.agent ?? `${scope.tenant} --tenant`
   const left = Math.max(0, limit - spent - held)
   const more = Math.ceil((spent + held + ceiling) / 1e6)
+  const fitting = fitOutput(call, limit - spent - held)
   return new AirlockError(
     'budget_exhausted',
     `The call may cost ${dollars(ceiling)}, and ${nameOf(scope)} has ${dollars(left)} left today: ` +
       `${dollars(spent)} of ${dollars(limit)} are spent, ${dollars(held)} are reserved for calls under way.`,
-    { hint: `Ask for fewer tokens, or raise it with the admin key: airlock budget set ${target} --dollars ${more}` },
+    {
+      hint: `${fitting ?? 'Send less'}, or raise it with the admin key: airlock budget set ${target} --dollars ${more}`,
+    },
   )
 }
 
@@ -31,7 +34,11 @@ interface Amounts {
 }
 
 /** A cap of one sandbox holds for its whole life, and nobody can raise it. */
-export function sandboxExhausted(name: 'calls' | 'tokens' | 'dollars', amounts: Amounts): AirlockError {
+export function sandboxExhausted(
+  name: 'calls' | 'tokens' | 'dollars',
+  amounts: Amounts,
+  call: PricedCall,
+): AirlockError {
   const show = name === 'dollars' ? dollars : String
   const [used, more, limit] = [show(amounts.used), show(amounts.more), show(amounts.limit)]
   const says = {
@@ -39,9 +46,52 @@ export function sandboxExhausted(name: 'calls' | 'tokens' | 'dollars', amounts: 
     tokens: `The sandbox may use ${limit} tokens: ${used} are used or reserved, and the call may use ${more}.`,
     dollars: `The sandbox may spend ${limit}: ${used} are spent or reserved, and the call may cost ${more}.`,
   }
+  const left = amounts.limit - amounts.used
+  const fitting = { calls: null, tokens: fitTokens(call, left), dollars: fitOutput(call, left) }[name]
+  const needed = amounts.used + amounts.more
+  const cap = name === 'dollars' ? Math.ceil(needed / 1e4) / 100 : needed
+  const other = `make another sandbox with a larger cap: airlock run or create with --model-${name} ${cap}`
   return new AirlockError('budget_exhausted', says[name], {
-    hint: `Create another sandbox with a larger cap: airlock create --model-${name} …`,
+    hint: fitting === null ? capitalised(other) : `${fitting}, or ${other}`,
   })
+}
+
+/** The worst case of a call, as it was reserved. */
+export interface PricedCall {
+  readonly route: ModelRouteName
+  readonly maxOutputTokens: number
+  readonly ceilingMicroDollars: number
+  readonly ceilingTokens: number
+  /** Micro-dollars of a million tokens of output. */
+  readonly outputPrice: number
+}
+
+/** The remedy in the program: a bound on output that the money left covers. Null where no output would fit. */
+function fitOutput({ outputPrice, ...call }: PricedCall, left: number): string | null {
+  const input = call.ceilingMicroDollars - Math.ceil((call.maxOutputTokens * outputPrice) / 1e6)
+  return outputPrice === 0 ? null : sayFitting(call, Math.floor(((left - Math.max(0, input) - 1) * 1e6) / outputPrice))
+}
+
+function fitTokens(call: PricedCall, left: number): string | null {
+  return sayFitting(call, left - (call.ceilingTokens - call.maxOutputTokens))
+}
+
+function sayFitting({ route, maxOutputTokens }: Omit<PricedCall, 'outputPrice'>, tokens: number): string | null {
+  const field = OUTPUT_FIELDS[route]
+  if (field === null || tokens < 1 || tokens >= maxOutputTokens) return null
+  return `In the program, set ${field} to ${tokens} or less (now up to ${maxOutputTokens} are reserved)`
+}
+
+const OUTPUT_FIELDS: Readonly<Record<ModelRouteName, string | null>> = {
+  chat: 'max_tokens (or max_completion_tokens; "n" answers share it)',
+  responses: 'max_output_tokens',
+  messages: 'max_tokens',
+  embeddings: null,
+  count_tokens: null,
+}
+
+function capitalised(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
 /** Cured by time: a call that ends makes room. */

@@ -28,6 +28,7 @@ const USED = { inputTokens: 100_000, outputTokens: 20_000, cacheReadTokens: 100_
 const HUGE = { inputTokens: 1e15, outputTokens: 1e15, cacheReadTokens: 0, cacheWriteTokens: 0 }
 const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 const CONTEXT = 300_000
+const OUTPUT = { route: 'chat', maxOutputTokens: 40_000 } as const
 const PRICE = { input: 1_000_000, output: 5_000_000, cacheRead: 300_000, cacheWrite: 2_000_000 }
 
 for (const dialect of DIALECTS)
@@ -49,7 +50,7 @@ for (const dialect of DIALECTS)
     const open = async (of: Partial<StoredModelCall> = {}, caps: Partial<ModelLimits> = {}): Promise<string> => {
       const call = aCall(of)
       const sandbox = modelLimits.parse({ concurrentCalls: 256, ...caps })
-      await store.transaction((db) => openCall(db, call, { defaults: DEFAULTS, sandbox }))
+      await store.transaction((db) => openCall(db, call, { defaults: DEFAULTS, sandbox, output: OUTPUT }))
       return call.id
     }
     const close = async (id: string, usage: CloseModelCall['usage'], at = NOW) =>
@@ -75,7 +76,9 @@ for (const dialect of DIALECTS)
         message:
           'The call may cost $0.250001, and the agent a has $0.25 left today: $0.25 of $1 are spent, $0.5 are reserved ' +
           'for calls under way.',
-        hint: 'Ask for fewer tokens, or raise it with the admin key: airlock budget set a --dollars 2',
+        hint: expect.stringMatching(
+          /^In the program, set max_tokens .* to 39999 .*: airlock budget set a --dollars 2$/,
+        ),
       })
       await open({ ceilingMicroDollars: 250_000 })
     })

@@ -18,7 +18,7 @@ import {
   sumHeldByCalls,
 } from '../store/model-calls.ts'
 import { insertUsageFact, sumSpent, sumSpentBySandbox } from '../store/usage.ts'
-import { sandboxExhausted, tooDear, tooManyAtOnce } from './exhausted-calls.ts'
+import { type PricedCall, sandboxExhausted, tooDear, tooManyAtOnce } from './exhausted-calls.ts'
 
 /** A call whose end is in the ledger now, with what it cost. */
 export interface ClosedCall extends StoredModelCall {
@@ -39,6 +39,8 @@ interface ReportedEnd {
 export interface CallRules {
   readonly defaults: BudgetLimits
   readonly sandbox: ModelLimits
+  /** Route and bound on output of the call, for the sentence that refuses it. */
+  readonly output: Pick<PricedCall, 'route' | 'maxOutputTokens'>
 }
 
 /**
@@ -52,9 +54,10 @@ export async function openCall(
 ): Promise<StoredModelCall> {
   const { tenant, agent } = call
   const opened = { ...call, day: dayOf(call.openedAt) }
-  await assertWithinSandbox(db, opened, rules.sandbox)
-  await assertWithinBudget(db, opened, { scope: { tenant, agent }, defaults: rules.defaults })
-  await assertWithinBudget(db, opened, { scope: { tenant, agent: null }, defaults: rules.defaults })
+  const priced = { ...opened, ...rules.output, outputPrice: modelPrices.parse(JSON.parse(opened.price)).output }
+  await assertWithinSandbox(db, priced, rules.sandbox)
+  await assertWithinBudget(db, priced, { scope: { tenant, agent }, defaults: rules.defaults })
+  await assertWithinBudget(db, priced, { scope: { tenant, agent: null }, defaults: rules.defaults })
   await insertModelCall(db, opened)
   return opened
 }
@@ -102,7 +105,7 @@ function tokens(count: 0 | null) {
 
 async function assertWithinBudget(
   db: Queries,
-  call: StoredModelCall,
+  call: StoredModelCall & PricedCall,
   of: { readonly scope: BudgetScope; readonly defaults: BudgetLimits },
 ): Promise<void> {
   const { scope } = of
@@ -118,16 +121,15 @@ async function assertWithinBudget(
     throw exhausted(scope, 'modelTokensPerDay', { used, more: call.ceilingTokens, limit: limits.modelTokensPerDay })
   const limit = Math.round(limits.dollarsPerDay * 1e6)
   if (isOver(call.ceilingMicroDollars, limit - spent.microDollars - held.microDollars))
-    throw tooDear(scope, {
-      ceiling: call.ceilingMicroDollars,
-      spent: spent.microDollars,
-      held: held.microDollars,
-      limit,
-    })
+    throw tooDear(scope, { spent: spent.microDollars, held: held.microDollars, limit }, call)
 }
 
 /** Caps of a sandbox hold over its whole life. */
-async function assertWithinSandbox(db: Queries, call: StoredModelCall, limits: ModelLimits): Promise<void> {
+async function assertWithinSandbox(
+  db: Queries,
+  call: StoredModelCall & PricedCall,
+  limits: ModelLimits,
+): Promise<void> {
   const { sandbox } = call
   const held = await sumHeldByCalls(db, { sandbox })
   if (held.calls >= limits.concurrentCalls) throw tooManyAtOnce(limits.concurrentCalls)
@@ -135,15 +137,15 @@ async function assertWithinSandbox(db: Queries, call: StoredModelCall, limits: M
   const spent = await sumSpentBySandbox(db, sandbox)
   const calls = spent.calls + held.calls
   if (limits.calls !== null && calls >= limits.calls)
-    throw sandboxExhausted('calls', { used: calls, more: 1, limit: limits.calls })
+    throw sandboxExhausted('calls', { used: calls, more: 1, limit: limits.calls }, call)
   const used = spent.tokens + held.tokens
   if (limits.tokens !== null && used + call.ceilingTokens > limits.tokens)
-    throw sandboxExhausted('tokens', { used, more: call.ceilingTokens, limit: limits.tokens })
+    throw sandboxExhausted('tokens', { used, more: call.ceilingTokens, limit: limits.tokens }, call)
   if (limits.dollars === null) return
   const limit = Math.round(limits.dollars * 1e6)
   const money = spent.microDollars + held.microDollars
   if (isOver(call.ceilingMicroDollars, limit - money))
-    throw sandboxExhausted('dollars', { used: money, more: call.ceilingMicroDollars, limit })
+    throw sandboxExhausted('dollars', { used: money, more: call.ceilingMicroDollars, limit }, call)
 }
 
 /** A call that cannot cost anything passes when nothing is left. */

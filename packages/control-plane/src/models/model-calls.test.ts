@@ -12,6 +12,7 @@ import {
 } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
+import { expireDue } from '../store/approvals.ts'
 import { sumHeldByCalls } from '../store/model-calls.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
@@ -220,6 +221,19 @@ for (const dialect of DIALECTS)
       await answers.approve(caller({ role: 'operator', actor: 'key:other' }), approval, { scope: 'once' })
       await open()
       await expect(open()).rejects.toMatchObject({ code: 'approval_required' })
+    })
+
+    it('that need a person are asked about no longer than their sandbox lives', async () => {
+      await allow(rule('ask', 'small'))
+      const approvals = new ApprovalDesk({ ...world.context, news: world.context.approvalNews })
+      const guardian = new Guardian({ ...world.context, book: world.context.policies, sources: [], approvals })
+      calls = new ModelCalls({ ...own, guardian })
+      await expect(open()).rejects.toMatchObject({ hint: expect.stringContaining('--scope agent') })
+      const { store, clock } = world.context
+      const expire = async () => store.transaction((db) => expireDue(db, store.now(clock)))
+      expect(await expire()).toEqual([])
+      await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'test' })
+      expect(await expire()).toMatchObject([{ point: 'model.call', sandbox, state: 'expired' }])
     })
 
     it('of a model that the sandbox was not created with are refused, and that is evidence', async () => {

@@ -114,7 +114,9 @@ export class ModelCalls {
     const ceilingTokens = asked.inputTokens + asked.maxOutputTokens
     const call = { ...who, model: model.name, upstream, price, ceilingMicroDollars, ceilingTokens, ...at }
     await recordRefusal(this.#world, passed, async () =>
-      store.transaction((db) => openCall(db, call, { defaults: budgetDefaults, sandbox: row.modelLimits })),
+      store.transaction((db) =>
+        openCall(db, call, { defaults: budgetDefaults, sandbox: row.modelLimits, output: asked }),
+      ),
     )
     try {
       await audit.require({ ...passed, status: 'requested', payload: { ...passed.payload, call: callId } })

@@ -36,19 +36,19 @@ const TEXTS: Readonly<Record<BudgetLimitName, (amounts: Amounts) => Text>> = {
     `--cpus ${Number((used + more).toFixed(3))}`,
     LESS,
   ],
-  computeSecondsPerDay: ({ limit }) => [
+  computeSecondsPerDay: ({ used, limit }) => [
     `has used up its ${limit} compute seconds of today`,
-    `--compute-seconds ${2 * limit}`,
+    `--compute-seconds ${Math.ceil(2 * Math.max(used, limit)) || 1}`,
     'Wait for tomorrow (UTC)',
   ],
-  dollarsPerDay: ({ limit }) => [
+  dollarsPerDay: ({ used, limit }) => [
     `has used up its ${limit} dollars of today`,
-    `--dollars ${2 * limit}`,
+    `--dollars ${Math.ceil(2 * Math.max(used, limit)) || 1}`,
     'Wait for tomorrow (UTC)',
   ],
-  modelCallsPerDay: ({ used, limit }) => [
+  modelCallsPerDay: ({ used, more, limit }) => [
     `may make ${limit} calls of models a day, and has made or begun ${used}`,
-    `--model-calls ${2 * limit || 1}`,
+    `--model-calls ${Math.max(2 * limit, used + more)}`,
     'Wait for tomorrow (UTC)',
   ],
   modelTokensPerDay: ({ used, more, limit }) => [

@@ -201,7 +201,11 @@ function isOver(is: ExpressionBuilder<Tables, 'approvals'>, now: Expression<numb
     .select('sandboxes.id')
     .whereRef('sandboxes.id', '=', 'approvals.sandbox')
     .where('sandboxes.state', 'in', ['stopped', 'error'])
-  const isForNobody = is.and([is('state', '=', 'pending'), is('point', '=', 'sandbox.ask'), is.exists(ended)])
+  const isForNobody = is.and([
+    is('state', '=', 'pending'),
+    is('point', 'in', ['sandbox.ask', 'model.call']),
+    is.exists(ended),
+  ])
   return is.or([is('expiresAt', '<=', now), isForNobody])
 }
 

@@ -6,6 +6,8 @@ import type { Scrubber } from '../secret/scrubber.ts'
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  /** False for a stream that ends with its connection: its last event alone tells that it is whole. */
+  readonly isFramed: boolean
   /** Throws an `AirlockError` when it breaks off, stalls or holds the key. */
   readonly body: AsyncIterable<Buffer>
   /** Ends the answer; its connection is used again only if all of it was read. */
@@ -17,14 +19,20 @@ const MAX_FAILURE_BYTES = 64 * 1024
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** Throws `upstream_broken` on a redirect, a compressed body, or one without a stated end. */
-export function checkHead(status: number, headers: Headers): void {
+/** Throws `upstream_broken` on a redirect, a compressed body, or one without a stated end that is no stream. Answers whether it has one. */
+export function checkHead(status: number, headers: Headers): { readonly isFramed: boolean } {
   if (status >= 300 && status < 400)
     throw broken(`The provider answered with a redirect (${status}), and none is followed: correct base_url.`)
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw broken('The provider answered in an encoding that was not asked for.')
   const isFramed = headers['content-length'] !== undefined || isChunked(headers['transfer-encoding'])
-  if (!isFramed && status !== 204) throw broken('The provider did not say where its answer ends.')
+  if (!isFramed && status !== 204 && !isStream(headers['content-type']))
+    throw broken('The provider did not say where its answer ends: it has neither a content-length nor chunks.')
+  return { isFramed: isFramed || status === 204 }
+}
+
+function isStream(type: Headers[string]): boolean {
+  return typeof type === 'string' && type.split(';')[0]?.trim().toLowerCase() === 'text/event-stream'
 }
 
 function isChunked(encoding: Headers[string]): boolean {

@@ -143,13 +143,13 @@ export class Upstream {
     // A reader hears an error by itself; an answer that nobody reads may fail unheard.
     body.on('error', () => {})
     try {
-      checkHead(status, headers)
+      const { isFramed } = checkHead(status, headers)
       const passed = passedHeaders(headers)
       throwOnLeak(JSON.stringify(passed), encodings)
       this.#settle(status)
       const scrubber = new Scrubber(encodings)
       const pieces = status < 400 ? readWhole(body, scrubber) : readFailure(body, scrubber)
-      return { status, headers: passed, body: this.#told(pieces, signal), close }
+      return { status, headers: passed, isFramed, body: this.#told(pieces, signal), close }
     } catch (error) {
       body.destroy()
       throw error

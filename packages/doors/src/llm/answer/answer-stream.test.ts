@@ -10,7 +10,11 @@ const CANARY = 'sk-canary-0123456789abcdef'
 function run(call: Partial<StreamedCall>, chunks: readonly Buffer[]) {
   const stream = new AnswerStream({ name: 'chat', callId: 'call_1', wantsUsageChunk: false, ...call })
   const out = [...chunks.flatMap((chunk) => stream.write(chunk)), ...stream.end()]
-  return { text: Buffer.concat(out).toString(), usage: stream.meter.usage, isFinal: stream.meter.isFinal }
+  return {
+    text: Buffer.concat(out).toString(),
+    usage: stream.meter.usage,
+    isFinal: stream.meter.isFinal,
+  }
 }
 
 const whole = (call: Partial<StreamedCall>, text: string) => run(call, [Buffer.from(text)])
@@ -232,5 +236,23 @@ describe('an unmodified client', () => {
       type: 'overloaded_error',
       errorCode: 'upstream_failed',
     })
+  })
+})
+
+describe('the last event of a stream', () => {
+  it.each([
+    ['chat', event('[DONE]')],
+    ['messages', event({ type: 'message_stop' }, 'message_stop')],
+    ['responses', event({ type: 'response.completed', response: {} }, 'response.completed')],
+    ['responses', event({ type: 'response.incomplete', response: {} }, 'response.incomplete')],
+  ] as const)('of %s is known: %j', (name, last) => {
+    const hasEnded = (text: string) => {
+      const stream = new AnswerStream({ name, callId: 'call_1', wantsUsageChunk: false })
+      stream.write(Buffer.from(text))
+      return stream.hasEnded
+    }
+    expect(hasEnded(last)).toBe(true)
+    expect(hasEnded(event({ text: last }))).toBe(false)
+    expect(hasEnded(last.slice(0, last.length / 2))).toBe(false)
   })
 })

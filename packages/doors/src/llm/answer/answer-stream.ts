@@ -22,6 +22,7 @@ export class AnswerStream {
   readonly #call: StreamedCall
   readonly #events: EventStream
   readonly meter: UsageMeter
+  #hasEnded = false
 
   constructor(call: StreamedCall) {
     this.#call = call
@@ -37,8 +38,14 @@ export class AnswerStream {
     return this.#events.end()
   }
 
+  /** Whether the last event of the protocol has come: what becomes of the connection then does not matter. */
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
   #judge(event: StreamEvent): Verdict {
     const value = parse(event.data)
+    this.#hasEnded ||= isEnd(this.#call.name, { data: event.data, value })
     const replaced = replaceError({ name: event.name, value }, this.#call)
     this.meter.takeEvent(value)
     return replaced ?? (this.#isOurChunk(value) ? 'drop' : 'pass')
@@ -48,6 +55,14 @@ export class AnswerStream {
     if (this.#call.name !== 'chat' || this.#call.wantsUsageChunk || !isRecord(value)) return false
     return Array.isArray(value['choices']) && value['choices'].length === 0 && isRecord(value['usage'])
   }
+}
+
+const RESPONSE_ENDS: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+
+function isEnd(name: CallName, { data, value }: { readonly data: string; readonly value: unknown }): boolean {
+  if (name === 'chat') return data === '[DONE]'
+  const type = isRecord(value) ? value['type'] : undefined
+  return name === 'messages' ? type === 'message_stop' : RESPONSE_ENDS.has(type)
 }
 
 function parse(data: string): unknown {

@@ -13,21 +13,20 @@ export interface ErrorAnswer {
 export interface AnsweredCall {
   readonly protocol: Protocol
   readonly callId: string
+  /** Micro-dollars of the ceiling, where the call is charged it: each retry would cost as much. */
+  readonly charged?: number | null | undefined
 }
 
 /** `status` where the provider's own says more than that of the code. */
-export function errorAnswer(
-  error: AirlockError,
-  { protocol, callId }: AnsweredCall,
-  status = error.status,
-): ErrorAnswer {
+export function errorAnswer(error: AirlockError, call: AnsweredCall, status = error.status): ErrorAnswer {
+  const { callId, charged = null } = call
   const retryAfter = error.retryAfterS === undefined ? {} : { 'retry-after': String(error.retryAfterS) }
   // Both SDKs try again after 408, 409, 429 and 5xx unless this tells them not to.
-  const shouldRetry = error.retryable ? {} : { 'x-should-retry': 'false' }
+  const shouldRetry = error.retryable && charged === null ? {} : { 'x-should-retry': 'false' }
   return {
     status,
     headers: { 'content-type': 'application/json', ...idHeaders(callId), ...retryAfter, ...shouldRetry },
-    body: JSON.stringify(errorBody(error, { protocol, callId }, status)),
+    body: JSON.stringify(errorBody(error, call, status)),
   }
 }
 
@@ -36,8 +35,12 @@ export function idHeaders(callId: string): Readonly<Record<string, string>> {
   return { 'x-request-id': callId, 'request-id': callId }
 }
 
-export function errorBody(error: AirlockError, { protocol, callId }: AnsweredCall, status = error.status): object {
-  const message = textOf(error)
+export function errorBody(
+  error: AirlockError,
+  { protocol, callId, charged }: AnsweredCall,
+  status = error.status,
+): object {
+  const message = textOf(error, charged)
   switch (protocol) {
     case 'openai':
       return { error: { message, type: openaiType(status), param: null, code: error.code } }
@@ -51,8 +54,11 @@ export function errorBody(error: AirlockError, { protocol, callId }: AnsweredCal
 }
 
 /** SDKs show one text. That the reader should read it goes without saying. */
-export function textOf({ message, hint }: Pick<AirlockError, 'message' | 'hint'>): string {
-  return `${message} ${hint.replace(/^Read the message: [^.]*\.\s*/, '')}`.trim()
+export function textOf({ message, hint }: Pick<AirlockError, 'message' | 'hint'>, charged?: number | null): string {
+  const text = /[.!?…]$/.test(message) ? message : `${message}.`
+  const charge =
+    typeof charged === 'number' ? `The call is charged at its ceiling ($${charged / 1e6}), and so is each retry.` : ''
+  return [text, charge, hint.replace(/^Read the message: [^.]*\.\s*/, '')].filter((part) => part !== '').join(' ')
 }
 
 function openaiType(status: number): string {

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import type { Protocol } from '../routes/find-route.ts'
 import { errorAnswer, textOf } from './error-body.ts'
-import { MAX_ERROR_BYTES, type ProviderFailure, typeFailure } from './provider-error.ts'
+import { MAX_ERROR_BYTES, type ProviderFailure, typeFailure, usageOfFailure } from './provider-error.ts'
 
 const CANARY = 'sk-canary-0123456789abcdefghij'
 const json = (error: unknown) => Buffer.from(JSON.stringify({ error }))
@@ -78,6 +78,21 @@ describe('an error of the provider', () => {
   })
 })
 
+describe('usage in the body of a failure', () => {
+  const read = { input: 3, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0, output: 1 }
+  it.each([
+    ['{"error":{"message":"no"}}', 'none'],
+    ['<html>busy</html>', 'none'],
+    ['', 'none'],
+    ['{"error":{},"usage":null}', 'none'],
+    ['{"error":{},"usage":{"prompt_tokens":3,"completion_tokens":1}}', read],
+    ['{"error":{},"usage":{"prompt_tokens":-3}}', 'unreadable'],
+    ['{"error":{},"usage":"much"}', 'unreadable'],
+  ])('of %s is %j', (body, usage) => {
+    expect(usageOfFailure('chat', Buffer.from(body))).toEqual(usage)
+  })
+})
+
 describe('the message of a provider', () => {
   it.each([
     ['Unknown parameter: messages[0].foo', 'Unknown parameter: messages[0].foo'],
@@ -100,11 +115,11 @@ describe('the message of a provider', () => {
 describe('an unmodified client', () => {
   const messages = [{ role: 'user' as const, content: 'hi' }]
   /** With the retries that it has by itself. */
-  async function ask(protocol: Protocol, error: AirlockError, status?: number) {
+  async function ask(protocol: Protocol, error: AirlockError, status?: number, charged: number | null = null) {
     let calls = 0
     const fetch = async () => {
       calls += 1
-      const answer = errorAnswer(error, { protocol, callId: 'call_1' }, status)
+      const answer = errorAnswer(error, { protocol, callId: 'call_1', charged }, status)
       return new Response(answer.body, { status: answer.status, headers: { ...answer.headers, 'retry-after-ms': '1' } })
     }
     const client =
@@ -144,6 +159,22 @@ describe('an unmodified client', () => {
   it.each<Protocol>(['openai', 'anthropic'])('of %s tries again where that helps', async (protocol) => {
     for (const code of ['upstream_busy', 'upstream_failed'] as const)
       expect(await ask(protocol, new AirlockError(code, undefined, { retryAfterS: 1 }))).toMatchObject({ calls: 3 })
+  })
+
+  it.each<Protocol>(['openai', 'anthropic'])(
+    'of %s does not repeat a call that is charged its ceiling',
+    async (protocol) => {
+      const { thrown, calls } = await ask(protocol, new AirlockError('upstream_broken'), undefined, 1_280_000)
+      expect(calls).toBe(1)
+      const message = 'The call is charged at its ceiling ($1.28), and so is each retry.'
+      expect(thrown).toHaveProperty('message', expect.stringContaining(message))
+    },
+  )
+
+  it('reads whole sentences', () => {
+    expect(textOf({ message: 'It costs $1 a million tokens', hint: 'See docs.' })).toBe(
+      'It costs $1 a million tokens. See docs.',
+    )
   })
 
   it('reads the status that the provider gave', async () => {

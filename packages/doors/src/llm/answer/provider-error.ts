@@ -1,5 +1,9 @@
 import { AirlockError } from '@airlock/contract'
 import { z } from 'zod'
+import { isRecord } from '../json/is-record.ts'
+import type { CallName } from '../routes/find-route.ts'
+import { UsageMeter } from '../usage/usage-meter.ts'
+import type { Usage } from '../usage/usage.ts'
 import { mask } from './mask.ts'
 
 /** How a provider refused a call. */
@@ -54,16 +58,31 @@ export function typeStreamError(error: unknown): AirlockError {
   return new AirlockError(isBusy ? 'upstream_busy' : 'upstream_failed')
 }
 
+/** Usage in the body of a failure. Providers have none there; a gateway may. */
+export type FailureUsage = Usage | 'none' | 'unreadable'
+
+export function usageOfFailure(name: CallName, bytes: Buffer): FailureUsage {
+  const body = parseJson(bytes)
+  if (!isRecord(body) || body['usage'] === undefined || body['usage'] === null) return 'none'
+  const meter = new UsageMeter(name)
+  meter.takeBody(body)
+  return meter.usage === 'missing' ? 'unreadable' : meter.usage
+}
+
 function typed(error: AirlockError): TypedFailure {
   return { error, status: error.status }
 }
 
 function readError(body: Buffer | undefined): Said | undefined {
   if (!body || body.length > MAX_ERROR_BYTES) return undefined
+  return errorObject.safeParse(parseJson(body)).data?.error
+}
+
+function parseJson(bytes: Buffer): unknown {
   try {
-    return errorObject.safeParse(JSON.parse(body.toString('utf8'))).data?.error
+    return JSON.parse(bytes.toString('utf8'))
   } catch {
-    // Not JSON: nothing of it is passed on.
+    // Not JSON: nothing of it is passed on or counted.
     return undefined
   }
 }

@@ -12,6 +12,7 @@ interface ParsedEvent {
 export interface FailedCall {
   readonly name: CallName
   readonly callId: string
+  readonly charged?: number | null | undefined
 }
 
 /** The event in place of a provider's error, or undefined for an event that is none. */
@@ -25,17 +26,21 @@ export function replaceError({ name, value }: ParsedEvent, call: FailedCall): Bu
 }
 
 /** How an answer that has begun ends with an error: the SDK of its protocol throws it. */
-export function writeStreamError(error: AirlockError, { name, callId }: FailedCall, sequence_number?: unknown): Buffer {
-  if (name === 'messages') return write('error', errorBody(error, { protocol: 'anthropic', callId }))
+export function writeStreamError(
+  error: AirlockError,
+  { name, callId, charged }: FailedCall,
+  sequence_number?: unknown,
+): Buffer {
+  if (name === 'messages') return write('error', errorBody(error, { protocol: 'anthropic', callId, charged }))
   if (name === 'responses')
-    return write('error', { type: 'error', ...responseError(error), param: null, sequence_number })
-  return write(undefined, errorBody(error, { protocol: 'openai', callId }))
+    return write('error', { type: 'error', ...responseError(error, charged), param: null, sequence_number })
+  return write(undefined, errorBody(error, { protocol: 'openai', callId, charged }))
 }
 
 /** The error of a response, where codes are a closed list. */
-export function responseError(error: AirlockError): object {
+export function responseError(error: AirlockError, charged?: number | null): object {
   const code = error.code === 'upstream_busy' ? 'rate_limit_exceeded' : 'server_error'
-  return { code, message: textOf(error) }
+  return { code, message: textOf(error, charged) }
 }
 
 function writeFailedResponse(event: Readonly<Record<string, unknown>>): Buffer {

@@ -7,6 +7,7 @@ interface Answered {
   readonly protocol: Protocol
   readonly callId: string
   readonly status?: number
+  readonly charged?: number | null | undefined
 }
 
 /** Answers an error in the shape of the client's protocol. After the first byte of another answer the connection is cut. */

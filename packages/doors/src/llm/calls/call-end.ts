@@ -1,4 +1,5 @@
 import type { AirlockError, CloseModelCall } from '@airlock/contract'
+import type { FailureUsage } from '../answer/provider-error.ts'
 import type { Usage } from '../usage/usage.ts'
 import type { UsageMeter } from '../usage/usage-meter.ts'
 
@@ -26,6 +27,17 @@ export class CallEnd {
   /** The provider refused it, and counted nothing. */
   refused(): void {
     this.#usage = NOTHING
+  }
+
+  /** The provider answered a whole failure. Nobody bills one, unless it says usage; usage that is not understood may be any. */
+  failedWhole(usage: FailureUsage): void {
+    if (usage === 'none') this.#usage = NOTHING
+    else this.#usage = usage === 'unreadable' ? 'unreported' : modelUsageOf(usage)
+  }
+
+  /** Whether the call is charged its ceiling: the provider may have seen it, and its usage is unknown. */
+  get isChargedCeiling(): boolean {
+    return this.#usage === 'unreported'
   }
 
   begun(): void {

@@ -63,8 +63,9 @@ export function findModel(asked: string, models: readonly ServedModel[]): Served
   const found = models.find(({ name, aliases }) => name === asked || aliases.includes(asked))
   if (found) return found
   const names = models.slice(0, MAX_NAMED).map(({ name }) => name)
+  const may = names.length === 0 ? 'It may name no model.' : `It may name: ${names.join(', ')}.`
   throw new AirlockError('model_not_found', `The sandbox may not name the model ${asked}.`, {
-    hint: names.length === 0 ? 'It may name no model.' : `It may name: ${names.join(', ')}.`,
+    hint: `${may} Create one that may: airlock create or run with --model ${asked}`,
   })
 }
 

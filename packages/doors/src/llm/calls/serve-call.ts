@@ -12,7 +12,7 @@ import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-clie
 import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
 import type { DoorResponse } from '../../listener/http-door.ts'
 import { AnswerStream } from '../answer/answer-stream.ts'
-import { MAX_ERROR_BYTES, typeFailure } from '../answer/provider-error.ts'
+import { MAX_ERROR_BYTES, typeFailure, usageOfFailure } from '../answer/provider-error.ts'
 import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
 import { writeStreamError } from '../answer/stream-error.ts'
 import { answerDemo } from '../demo/answer-demo.ts'
@@ -45,6 +45,8 @@ export interface CallToServe {
 }
 
 const OPEN_MS = 10_000
+/** Time in which a client must take what was written to it. */
+const STALL_MS = 60_000
 
 /**
  * Asks for a call, makes it, and reports its end, whichever that is. Throws before anything was opened; from then on errors are
@@ -65,7 +67,8 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
     const error = whyOf(thrown, under.signal)
     end.failed(error)
     if (error.code === 'internal') parts.log.error('a model call failed', { call: opened.callId, error: thrown })
-    answerLate(error, { call, callId: opened.callId, response })
+    const charged = end.isChargedCeiling ? ceilingMicroDollars : null
+    answerLate(error, { call, callId: opened.callId, response, charged })
   } finally {
     under.end()
     const status = signal.aborted && !response.writableEnded ? null : response.statusCode
@@ -126,7 +129,7 @@ class Answering {
     try {
       response.writeHead(200, answerHeaders('stream', opened.callId))
       response.flushHeaders()
-      for await (const chunk of body) {
+      for await (const chunk of untilBroken(body, () => stream.hasEnded)) {
         end.begun()
         for (const piece of stream.write(chunk)) await this.#write(piece)
       }
@@ -141,7 +144,10 @@ class Answering {
   async #write(piece: Buffer): Promise<void> {
     const { response, signal } = this.#options
     signal.throwIfAborted()
-    if (!response.write(piece)) await once(response, 'drain', { signal })
+    if (response.write(piece)) return
+    // A client that stalls cannot be told: its connection is cut, and the signal aborts with it.
+    const timer = setTimeout(() => response.destroy(), STALL_MS)
+    await once(response, 'drain', { signal }).finally(() => clearTimeout(timer))
   }
 
   async #whole(body: AsyncIterable<Buffer>): Promise<void> {
@@ -157,12 +163,16 @@ class Answering {
 
   async #fail({ status, retryAfter, body }: KeysAnswer): Promise<void> {
     const { call, opened, end, response } = this.#options
-    // Of a failure of its own the provider does not say what it did before.
+    const { name, ceilingMicroDollars } = call.prepared
+    // A rejected request is free of charge, also where its reason breaks off.
     if (status < 500) end.refused()
     const said = await this.#collect(body, MAX_ERROR_BYTES).catch(() => undefined)
+    if (said !== undefined && name !== 'countTokens') end.failedWhole(usageOfFailure(name, said))
     const failure = typeFailure({ status, retryAfter, body: said })
     end.failed(failure.error)
-    answerError(response, failure.error, { protocol: call.protocol, callId: opened.callId, status: failure.status })
+    const charged = end.isChargedCeiling ? ceilingMicroDollars : null
+    const answered = { protocol: call.protocol, callId: opened.callId, status: failure.status, charged }
+    answerError(response, failure.error, answered)
   }
 
   async #collect(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
@@ -187,6 +197,15 @@ class Answering {
   }
 }
 
+/** A connection that breaks off after the last event of its stream breaks nothing off. */
+async function* untilBroken(body: AsyncIterable<Buffer>, hasEnded: () => boolean): AsyncGenerator<Buffer> {
+  try {
+    yield* body
+  } catch (error) {
+    if (!isAirlockError(error) || error.code !== 'upstream_broken' || !hasEnded()) throw error
+  }
+}
+
 async function* iterate(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
   yield* chunks
 }
@@ -198,14 +217,16 @@ function whyOf(thrown: unknown, { aborted, reason }: AbortSignal): AirlockError 
 }
 
 interface Late {
+  /** Micro-dollars, where the call is charged its ceiling. */
+  readonly charged: number | null
   readonly call: CallToServe
   readonly callId: string
   readonly response: DoorResponse
 }
 
 /** Answers the error, or ends the stream that has begun with it: the SDK of its protocol throws it. */
-function answerLate(error: AirlockError, { call, callId, response }: Late): void {
+function answerLate(error: AirlockError, { call, callId, response, charged }: Late): void {
   if (response.destroyed) return
-  if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId })
-  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId }))
+  if (!response.headersSent) answerError(response, error, { protocol: call.protocol, callId, charged })
+  else if (!response.writableEnded) response.end(writeStreamError(error, { name: call.prepared.name, callId, charged }))
 }

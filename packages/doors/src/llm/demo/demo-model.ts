@@ -1,12 +1,11 @@
 import type { ModelTerms } from '../terms/model-terms.ts'
 
-/** The only model of a server without a provider. */
+/** The model of the server itself. */
 export const DEMO_MODEL = 'airlock/demo'
 
 /** What it always says, so that nobody takes it for a model. */
 export const DEMO_NOTICE =
-  'This is airlock/demo, a demo that costs nothing: no model provider is configured here. ' +
-  'Whoever runs the server configures one, beginning with "airlock llm status".'
+  'This is airlock/demo, a demo that costs nothing and asks no provider. The models of this server: "airlock llm models".'
 
 const FREE = { input: 0, cacheRead: 0, cacheWrite: 0, cacheWriteLong: 0, output: 0 }
 
