@@ -17,6 +17,7 @@ const SUBJECTS: readonly Row[] = [
   ['Commands', /^\/v1\/sandboxes\/\{id\}\/commands/, 'Programs that run in a sandbox, and their output.'],
   ['Files', /^\/v1\/sandboxes\/\{id\}\/files/, 'Files of a sandbox, resolved inside of it.'],
   ['Sessions', /^\/v1\/sessions/, 'Interpreters that remember, and the steps that run in them.'],
+  ['Jobs', /^\/v1\/jobs/, 'Work that outlives its caller: a queue, a sandbox for each try, logs.'],
   ['Templates', /^\/v1\/templates/, 'Root file systems and defaults that sandboxes start from.'],
   ['Agents', /^\/v1\/agents(?!\/\{id\}\/(?:grants|events|summary|metrics))/, 'The registry of agents.'],
   ['Grants', /^\/v1\/agents\/\{id\}\/grants/, 'Host paths that the sandboxes of an agent see.'],
@@ -30,7 +31,7 @@ const SUBJECTS: readonly Row[] = [
   ['Events', /^\/v1\/(?!audit|approvals).*(?:events|summary)$/, 'Records as they are written, and sums over days.'],
   ['Metrics', /^\/v1\/(?:.*\/)?metrics$/, 'CPU, memory, processes and disk of sandboxes, now and before.'],
   ['Evidence', /^\/v1\/audit\//, 'The signed chain of records.'],
-  ['Models', /^\/v1\/models/, 'Models that this server serves.'],
+  ['Models', /^\/v1\/(?:models|llm)/, 'Models that this server serves, and their upstreams.'],
   ['Server', /./, 'Identity of the caller, health, and this document.'],
 ]
 
