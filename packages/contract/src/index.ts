@@ -40,26 +40,6 @@ export {
   type RunCommandBody,
   type SignalName,
 } from './nouns/command.ts'
-export {
-  JOB_PROGRAMS,
-  JOB_STATES,
-  job,
-  jobEvent,
-  jobInput,
-  jobLanguage,
-  jobLog,
-  jobProvenance,
-  jobState,
-  submitJobBody,
-  type Job,
-  type JobEvent,
-  type JobInput,
-  type JobLanguage,
-  type JobLog,
-  type JobProvenance,
-  type JobState,
-  type SubmitJobBody,
-} from './nouns/job.ts'
 export { createdSandbox, type CreatedSandbox } from './nouns/created-sandbox.ts'
 export {
   BACKENDS,
@@ -509,4 +489,5 @@ export {
   type EndedFor,
   type Threshold,
 } from './config/monitor-settings.ts'
+export * from './jobs.ts'
 export * from './models.ts'

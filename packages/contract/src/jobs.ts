@@ -1,0 +1,21 @@
+/** Jobs: work that outlives its caller. */
+export {
+  JOB_PROGRAMS,
+  JOB_STATES,
+  job,
+  jobEvent,
+  jobInput,
+  jobLanguage,
+  jobLog,
+  jobProvenance,
+  jobState,
+  submitJobBody,
+  type Job,
+  type JobEvent,
+  type JobInput,
+  type JobLanguage,
+  type JobLog,
+  type JobProvenance,
+  type JobState,
+  type SubmitJobBody,
+} from './nouns/job.ts'
