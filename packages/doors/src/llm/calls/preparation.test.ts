@@ -69,10 +69,13 @@ it('a refusal of a large body is that of a small one', async () => {
 })
 
 it('a body that takes too long is refused, and the next call is answered', async () => {
-  const members = Array.from({ length: 1_500_000 }, (_, at) => `"k${at}":1`).join(',')
+  const impatient = new Preparation(PROGRAM, 2_500)
+  // A quick machine runs into the bound on memory first.
+  const members = Array.from({ length: 3_000_000 }, (_, at) => `"k${at}":1`).join(',')
   const hostile = { name: 'chat' as const, bytes: Buffer.from(`{${members}}`), models }
-  await expect(prepare(hostile)).rejects.toMatchObject({ code: 'body_too_large' })
-  await prepare(chat({ stop: 'x'.repeat(100_000) }))
+  await expect(prepareIn(impatient, hostile)).rejects.toMatchObject({ code: 'body_too_large' })
+  await prepareIn(impatient, chat({ stop: 'x'.repeat(100_000) }))
+  await impatient.close()
 })
 
 it.each([

@@ -19,12 +19,14 @@ const THREAD_MEMORY_MB = 768
  */
 export class Preparation {
   readonly #program: URL
+  readonly #mostMs: number
   readonly #small = new Turns(THREADS_OF_EACH)
   readonly #large = new Turns(THREADS_OF_EACH)
   readonly #idle: Worker[] = []
 
   /** `program`: the text of `prepare-main`. A thread that is started later could not read the file. */
-  constructor(program: string) {
+  constructor(program: string, mostMs = MOST_MS) {
+    this.#mostMs = mostMs
     this.#program = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
   }
 
@@ -40,7 +42,7 @@ export class Preparation {
 
   async #inThread(call: CallToPrepare): Promise<PreparedCall> {
     const thread = this.#idle.pop() ?? this.#start()
-    const said = await answerOf(thread, call)
+    const said = await answerOf(thread, call, this.#mostMs)
     if (said === undefined) {
       await thread.terminate()
       throw new AirlockError('body_too_large', 'The body takes too long to read.')
@@ -61,10 +63,10 @@ export class Preparation {
 }
 
 /** Undefined when the thread died or took too long. */
-async function answerOf(thread: Worker, call: CallToPrepare): Promise<Prepared | undefined> {
+async function answerOf(thread: Worker, call: CallToPrepare, mostMs: number): Promise<Prepared | undefined> {
   const { promise, resolve } = Promise.withResolvers<Prepared | undefined>()
   const none = () => resolve(undefined)
-  const late = setTimeout(none, MOST_MS)
+  const late = setTimeout(none, mostMs)
   thread.once('message', resolve).once('exit', none)
   try {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
