@@ -1,5 +1,7 @@
 export type { AgentListOptions, Agents, ChangeOptions } from './agents.ts'
 export type { ApprovalListOptions, Approvals, ApproveOptions } from './approvals.ts'
+export type { PackOptions, Skipped } from './archive/local-tree.ts'
+export type { Unpacked } from './archive/unpack-tree.ts'
 export type { Audit } from './audit.ts'
 export type { Budgets } from './budgets.ts'
 export { Airlock, type ListOptions, type SandboxPage, type Sandboxes } from './client.ts'
@@ -7,7 +9,7 @@ export { outputBytes, type CommandLine, type CommandOptions, type RunningCommand
 export { stateDirectories } from './config.ts'
 export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
-export type { FileListing, SandboxFiles } from './files.ts'
+export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
@@ -36,6 +38,7 @@ export type {
   ApprovalEvent,
   ApprovalScope,
   ApprovalState,
+  ArchiveSummary,
   AuditEvent,
   AuditQuery,
   AuditRecord,
