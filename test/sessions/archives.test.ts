@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -16,7 +17,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLI, CliProcess, type Ended } from '../../packages/cli/src/testing/cli-process.ts'
 import { type Member, tarOf } from '../../packages/std/src/tar/testing/tar-writer.ts'
+import { waitFor } from '@airlock/std'
 import { borrowServer, type BorrowedServer } from '../support/borrow-server.ts'
+import { pidOf } from '../support/pid-of.ts'
 import { requires } from '../support/requires.ts'
 
 const SMALL_FILES = 1000
@@ -172,6 +175,27 @@ describe('directories in and out', requires('root', 'crun'), () => {
     }
   })
 
+  it('leaves no file open in the sandbox when the data plane is killed in the middle', PATIENT, async () => {
+    const openFiles = (): readonly string[] =>
+      server.processesOf(sandbox.id).flatMap((pid) => linksOf(`/proc/${pid}/fd`).filter((to) => to.includes('half/')))
+    const half = tarOf([{ name: 'f', content: Buffer.alloc(4_000_000, 1) }]).subarray(0, 2_000_000)
+    const uploading = sandbox.files.writeArchive('half', stalling(half)).catch((one: unknown) => one)
+    const isOpen = (): true | undefined => (openFiles().length > 0 ? true : undefined)
+    expect(await waitFor(isOpen, { signal: AbortSignal.timeout(60_000), everyMs: 20 })).toBe(true)
+    process.kill(pidOf(server.home, 'data-plane') ?? 0, 'SIGKILL')
+    expect(await uploading).toMatchObject({ code: 'data_plane_unavailable' })
+    const isBack = async (): Promise<true | undefined> =>
+      sandbox.files.stat('half').then(
+        () => true,
+        () => undefined,
+      )
+    expect(await waitFor(isBack, { signal: AbortSignal.timeout(60_000), everyMs: 100 })).toBe(true)
+    const isClosed = (): true | undefined => (openFiles().length === 0 ? true : undefined)
+    expect(await waitFor(isClosed, { signal: AbortSignal.timeout(60_000), everyMs: 20 })).toBe(true)
+    await sandbox.files.writeArchive('half', tarOf([{ name: 'f', content: 'again' }]))
+    expect(await sandbox.files.readText('half/f')).toBe('again')
+  })
+
   it('brings results back with --out, also when the program failed', PATIENT, async () => {
     mkdirSync(join(home, 'project', '.git'), { recursive: true })
     mkdirSync(join(home, 'project', 'node_modules', 'x'), { recursive: true })
@@ -198,3 +222,22 @@ describe('directories in and out', requires('root', 'crun'), () => {
     )
   })
 })
+
+/** As a caller who sends no more, and does not leave either. */
+async function* stalling(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    yield Buffer.alloc(1)
+  }
+}
+
+/** Where they lead; a process that ended meanwhile has none. */
+function linksOf(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).map((name) => readlinkSync(join(directory, name)))
+  } catch {
+    // It ended, or closed one of them.
+    return []
+  }
+}

@@ -40,6 +40,8 @@ it('a directory leaves out what is usual and what its file names, and nothing wi
     const ignore = await ignoreOf(directory, false)
     const paths = ['.git', 'a/node_modules', 'dist', 'src', '.gitignore']
     expect(paths.filter((path) => ignore?.(path, 'directory'))).toEqual(['.git', 'a/node_modules', 'dist'])
+    const named = await ignoreOf(join(directory, 'node_modules'), false)
+    expect(named?.('a/node_modules', 'directory')).toBe(false)
     expect(await ignoreOf(directory, true)).toBeUndefined()
   } finally {
     await rm(directory, { recursive: true })

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { UsageError } from '../usage.ts'
 
 export type Ignore = (path: string, kind: 'file' | 'directory' | 'symlink') => boolean
@@ -13,7 +13,9 @@ const MOST_BYTES = 64 * 1024
 export async function ignoreOf(directory: string, all: boolean): Promise<Ignore | undefined> {
   if (all) return undefined
   const patterns = parsePatterns(await readIgnoreFile(join(directory, FILE)))
-  return (path, kind) => isUsual(path) || patterns.some((one) => one(path, kind))
+  // Somebody who names such a directory wants what is in it.
+  const isMeant = isUsual(resolve(directory))
+  return (path, kind) => (!isMeant && isUsual(path)) || patterns.some((one) => one(path, kind))
 }
 
 /** What a copy out of a sandbox leaves out. */

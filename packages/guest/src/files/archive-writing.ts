@@ -1,5 +1,5 @@
 import { CHUNK_BYTES, WINDOW_BYTES } from '@airlock/contract/guest'
-import { TarError, type TarEvent, TarReader } from '@airlock/std/tar'
+import { TarError, TarReader } from '@airlock/std/tar'
 import { GuestFailure, toGuestError } from '../failure.ts'
 import type { Transfer, TransferEvents } from './transfer.ts'
 import type { TreeWriter } from './tree-writer.ts'
@@ -30,7 +30,8 @@ export class ArchiveWriting implements Transfer {
     this.#then(async () => {
       if (!isInOrder || waiting > WINDOW_BYTES + CHUNK_BYTES)
         throw new GuestFailure('invalid_request', 'bytes out of order or beyond the window')
-      for (const event of this.#reader.push(bytes)) await this.#take(event)
+      this.#tree.take(this.#reader.push(bytes))
+      await this.#tree.settle()
       this.#written += bytes.length
       if (!this.#isOver) this.#events.acknowledge(this.#written)
     })
@@ -47,12 +48,6 @@ export class ArchiveWriting implements Transfer {
 
   cancel(): void {
     this.#then(() => this.#give(() => this.#events.cancelled()))
-  }
-
-  async #take(event: TarEvent): Promise<void> {
-    if (event.kind === 'entry') this.#tree.begin(event.entry)
-    else if (event.kind === 'bytes') this.#tree.write(event.bytes)
-    else if (event.kind === 'complete') await this.#tree.complete(event.entry)
   }
 
   /** One after another; the first failure ends it and what comes after is dropped. */

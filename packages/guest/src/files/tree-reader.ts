@@ -25,6 +25,8 @@ export interface Skipped {
 }
 
 const WHOLE_BYTES = 256 * 1024
+/** What is looked at, and held, before any of it is sent. */
+const BATCH = { names: 128, bytes: 1024 * 1024 }
 const SKIPPED_SHOWN = 100
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
 /** A name went away or became something else since it was listed. */
@@ -58,31 +60,58 @@ export class TreeReader {
   }
 
   *#inside(directory: string, depth: number): Generator<TreeItem> {
-    const names = this.#try(directory, () => readdirSync(this.#at(directory), { encoding: 'buffer' }))
-    if (depth >= MAX_DEPTH && names && names.length > 0)
+    const names = asUser(this.#user, () => this.#try(directory, () => this.#names(directory))) ?? []
+    if (depth >= MAX_DEPTH && names.length > 0)
       throw new GuestFailure('archive_invalid', `${directory.slice(0, 200)} is too deep for an archive.`)
-    for (const raw of (names ?? []).toSorted((a, b) => Buffer.compare(a, b))) {
-      const name = raw.toString()
-      const path = directory === '' ? name : `${directory}/${name}`
-      const why = Buffer.from(name).equals(raw) ? whyNotName(name) : 'has a name that is not UTF-8'
-      if (why === undefined) yield* this.#item(path, depth)
-      else this.#skip(path, why)
+    while (names.length > 0)
+      yield* this.#each(
+        asUser(this.#user, () => this.#batch(directory, names)),
+        depth,
+      )
+  }
+
+  *#each(items: TreeItem[], depth: number): Generator<TreeItem> {
+    try {
+      for (let item = items.shift(); item; item = items.shift()) {
+        yield this.#counted(item)
+        if (item.entry.kind === 'directory') yield* this.#inside(item.entry.path, depth + 1)
+      }
+    } finally {
+      // The reader left: nobody else closes these.
+      for (const item of items) if ('fd' in item) closeSync(item.fd)
     }
   }
 
-  *#item(path: string, depth: number): Generator<TreeItem> {
-    const stats = this.#try(path, () => lstatSync(this.#at(path)))
-    if (!stats) return
-    if (stats.isFile()) {
-      const item = this.#try(path, () => this.#file(path))
-      if (item) yield this.#counted(item)
-    } else if (stats.isSymbolicLink()) {
-      const entry = this.#try(path, () => this.#link(path, stats))
-      if (entry) yield this.#counted({ entry, content: NOTHING })
-    } else if (stats.isDirectory()) {
-      yield this.#counted({ entry: entryOf(path, 'directory', stats), content: NOTHING })
-      yield* this.#inside(path, depth + 1)
-    } else this.#skip(path, 'is no file, directory or link')
+  /** Sorted so that the next one is the last. */
+  #names(directory: string): Buffer[] {
+    return readdirSync(this.#at(directory), { encoding: 'buffer' }).toSorted((a, b) => Buffer.compare(b, a))
+  }
+
+  /** Takes some of the names, in one change of rights: each costs as much as reading a file. */
+  #batch(directory: string, names: Buffer[]): TreeItem[] {
+    const items: TreeItem[] = []
+    for (let bytes = 0, count = 0; bytes < BATCH.bytes && count < BATCH.names; count++) {
+      const raw = names.pop()
+      if (raw === undefined) break
+      const name = raw.toString()
+      const path = directory === '' ? name : `${directory}/${name}`
+      const why = Buffer.from(name).equals(raw) ? whyNotName(name) : 'has a name that is not UTF-8'
+      const item = why === undefined ? this.#try(path, () => this.#item(path)) : this.#skip(path, why)
+      if (!item) continue
+      items.push(item)
+      if ('fd' in item) break
+      bytes += item.content.length
+    }
+    return items
+  }
+
+  #item(path: string): TreeItem | undefined {
+    const stats = lstatSync(this.#at(path))
+    if (stats.isFile()) return this.#file(path)
+    if (stats.isDirectory()) return { entry: entryOf(path, 'directory', stats), content: NOTHING }
+    if (!stats.isSymbolicLink()) return this.#skip(path, 'is no file, directory or link')
+    const entry = this.#link(path, stats)
+    return entry && { entry, content: NOTHING }
   }
 
   /** Never blocks, and follows no link. */
@@ -123,7 +152,7 @@ export class TreeReader {
   /** Left out: what went away meanwhile, and what user code may not read. */
   #try<T>(path: string, work: () => T): T | undefined {
     try {
-      return asUser(this.#user, work)
+      return work()
     } catch (error) {
       const errno = errnoOf(error)
       if (CHANGED.has(errno)) return undefined
@@ -133,9 +162,10 @@ export class TreeReader {
     }
   }
 
-  #skip(path: string, why: string): void {
+  #skip(path: string, why: string): undefined {
     this.#skippedCount++
     if (this.#skipped.length < SKIPPED_SHOWN) this.#skipped.push({ path: path.slice(0, 300), why })
+    return undefined
   }
 
   #at(path: string): Buffer {

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import type { TarEntry } from '@airlock/std/tar'
+import type { TarEntry, TarEvent } from '@airlock/std/tar'
 import { asUser, type User } from '../as-user.ts'
 import { errnoOf, GuestFailure } from '../failure.ts'
 
@@ -34,6 +34,8 @@ export class TreeWriter {
   readonly #user: User
   /** Directories that were seen to be some, by their path below the root. */
   readonly #directories = new Set<string>()
+  /** Complete, and still open. */
+  readonly #unsynced: number[] = []
   readonly #syncs = new Set<Promise<void>>()
   #failure: unknown
   #open: number | undefined
@@ -52,32 +54,28 @@ export class TreeWriter {
     return `${this.#written} entries were written, the last is ${length > 200 ? `${this.#last.slice(0, 200)}…` : this.#last}.`
   }
 
-  begin(entry: TarEntry): void {
+  /** Writes what a reader handed out, in one change of rights: each costs as much as making a file. */
+  take(events: Iterable<TarEvent>): void {
     asUser(this.#user, () => {
-      this.#parents(entry.path)
-      if (entry.kind === 'directory') this.#directory(entry)
-      else if (entry.kind === 'symlink') this.#link(entry)
-      else this.#open = this.#file(entry)
+      for (const event of events) {
+        if (event.kind === 'entry') this.#begin(event.entry)
+        else if (event.kind === 'bytes') this.#write(event.bytes)
+        else if (event.kind === 'complete') this.#complete(event.entry)
+      }
     })
   }
 
-  write(bytes: Buffer): void {
-    const fd = this.#open
-    if (fd === undefined) throw new GuestFailure('internal', 'content without a file')
-    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
-  }
-
-  async complete(entry: TarEntry): Promise<void> {
-    const fd = this.#open
-    this.#open = undefined
-    if (fd !== undefined) await this.#close(fd, entry)
-    this.#written++
-    this.#last = entry.path
+  /** Resolves when few files are left that may not be on the disk yet. */
+  async settle(): Promise<void> {
+    this.#startSyncs()
+    while (this.#syncs.size >= UNSYNCED) await Promise.race(this.#syncs)
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   /** Everything is on the disk of the sandbox. An empty archive leaves a directory too. */
   async finish(): Promise<void> {
     asUser(this.#user, () => this.#makeRoot())
+    this.#startSyncs()
     await Promise.all(this.#syncs)
     if (this.#failure !== undefined) throw this.#failure
   }
@@ -87,15 +85,37 @@ export class TreeWriter {
     const fd = this.#open
     this.#open = undefined
     if (fd !== undefined) closeSync(fd)
+    this.#startSyncs()
     await Promise.all(this.#syncs)
   }
 
-  async #close(fd: number, entry: TarEntry): Promise<void> {
-    asUser(this.#user, () => futimesSync(fd, entry.modifiedMs / 1000, entry.modifiedMs / 1000))
-    const syncing = this.#sync(fd).finally(() => this.#syncs.delete(syncing))
-    this.#syncs.add(syncing)
-    while (this.#syncs.size >= UNSYNCED) await Promise.race(this.#syncs)
-    if (this.#failure !== undefined) throw this.#failure
+  #begin(entry: TarEntry): void {
+    this.#parents(entry.path)
+    if (entry.kind === 'directory') this.#directory(entry)
+    else if (entry.kind === 'symlink') this.#link(entry)
+    else this.#open = this.#file(entry)
+  }
+
+  #write(bytes: Buffer): void {
+    const fd = this.#open
+    if (fd === undefined) throw new GuestFailure('internal', 'content without a file')
+    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
+  }
+
+  #complete({ path, modifiedMs }: TarEntry): void {
+    const fd = this.#open
+    if (fd !== undefined) futimesSync(fd, modifiedMs / 1000, modifiedMs / 1000)
+    this.#open = undefined
+    if (fd !== undefined) this.#unsynced.push(fd)
+    this.#written++
+    this.#last = path
+  }
+
+  #startSyncs(): void {
+    for (const fd of this.#unsynced.splice(0)) {
+      const syncing = this.#sync(fd).finally(() => this.#syncs.delete(syncing))
+      this.#syncs.add(syncing)
+    }
   }
 
   /** The first failure is kept for whoever asks next: nobody waits for this promise alone. */
