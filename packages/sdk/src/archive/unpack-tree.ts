@@ -1,12 +1,13 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, rm, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { TarError, type TarEntry, type TarEvent, TarManifest, TarReader, type TarSummary } from '@airlock/std/tar'
+import { TarError, type TarEntry, type TarEvent, TarManifest, TarReader } from '@airlock/std/tar'
 import { AirlockError } from '../errors.ts'
+import type { ArchiveSummary } from '../nouns.ts'
 import type { PackOptions, Skipped } from './local-tree.ts'
 
 /** What an archive left behind in a local directory. */
-export interface Unpacked extends TarSummary {
+export interface Unpacked extends ArchiveSummary {
   /** Names that the sandbox left out: the first hundred. */
   readonly skipped: readonly Skipped[]
   readonly skippedCount: number
