@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tarOf } from '../../packages/data-plane/src/isolation/backends/oci/images/unpack/testing/tar-writer.ts'
+import { tarOf } from '../../packages/std/src/tar/testing/tar-writer.ts'
 import { copyTree } from '../support/copy-tree.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'

@@ -1,6 +1,6 @@
 import type { GovernedPoint, ROUTES, RouteName } from '@airlock/contract'
 import type { Airlock, RunningCommand, Sandbox, Session } from '@airlock/sdk'
-import { tarOf } from '../../packages/data-plane/src/isolation/backends/oci/images/unpack/testing/tar-writer.ts'
+import { tarOf } from '../../packages/std/src/tar/testing/tar-writer.ts'
 
 /** Routes with an effect that Guardian is asked about. */
 export type GuardedRoute = {
@@ -115,6 +115,11 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   },
   readFile: { ask: inSandbox({ query: { path: 'there' } }) },
   writeFile: { ask: inSandbox({ query: { path: 'written' }, bytes: 'x' }), look: files },
+  readArchive: { ask: inSandbox({ query: { path: '/workspace' } }) },
+  writeArchive: {
+    ask: inSandbox({ query: { path: 'unpacked' }, bytes: tarOf([{ name: 'packed', content: 'x' }]) }),
+    look: files,
+  },
   statFile: { ask: inSandbox({ query: { path: 'there' } }) },
   listFiles: { ask: inSandbox({ query: { path: '/workspace' } }) },
   makeDirectory: { ask: inSandbox({ body: { path: 'made' } }), look: files },

@@ -108,6 +108,8 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   writeStdin: { ask: ofCommand(), ...SANDBOX },
   readFile: { ask: atFile, ...SANDBOX },
   writeFile: { ask: atFile, ...SANDBOX },
+  readArchive: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX },
+  writeArchive: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX, answers: 422 },
   removeFile: { ask: atFile, ...SANDBOX },
   statFile: { ask: atFile, ...SANDBOX },
   listFiles: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX },

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tarOf } from '../../packages/data-plane/src/isolation/backends/oci/images/unpack/testing/tar-writer.ts'
+import { tarOf } from '../../packages/std/src/tar/testing/tar-writer.ts'
 import { requires } from '../support/requires.ts'
 import { startServer, type TestServer } from '../support/server.ts'
 import { switchShippedRulesOff } from '../support/shipped-rules.ts'

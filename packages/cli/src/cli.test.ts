@@ -3,7 +3,7 @@ import type { AuditRecord } from '@airlock/contract'
 import { Airlock } from '@airlock/sdk'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -251,25 +251,49 @@ describe('sandboxes that stay', () => {
 })
 
 describe('cp', () => {
-  it('copies trees both ways and leaves links behind', async () => {
+  it('copies trees both ways, with links that stay inside, and leaves out what is usual', async () => {
     await createSandbox('files')
     const tree = join(home, 'tree')
     await mkdir(join(tree, 'deep'), { recursive: true })
+    await mkdir(join(tree, '.git'))
+    await mkdir(join(tree, 'deep', 'node_modules'))
+    await writeFile(join(tree, '.git', 'config'), 'x')
+    await writeFile(join(tree, 'deep', 'node_modules', 'x'), 'x')
     await writeFile(join(tree, 'a.bin'), Buffer.from([0, 255, 10]))
     await writeFile(join(tree, 'deep', 'b.txt'), 'b')
-    await symlink('/etc/passwd', join(tree, 'link'))
-    expect(await airlock('cp', tree, 'files:')).toEqual({
+    await writeFile(join(tree, 'deep', 'b.log'), 'left out')
+    await writeFile(join(tree, '.airlockignore'), '# logs\n*.log\n')
+    await symlink('/etc/passwd', join(tree, 'out'))
+    await symlink('deep/b.txt', join(tree, 'in'))
+    expect(await airlock('cp', '-r', tree, 'files:')).toEqual({
       code: 0,
       stdout: '',
-      stderr: `skipped ${join(tree, 'link')}: neither a file nor a directory\n`,
+      stderr: 'left out out: it is a link to an absolute path\n',
     })
-    await airlock('exec', 'files', '--', 'ln', '-s', '/etc/passwd', 'tree/evil')
     const back = join(home, 'back')
     const { code, stdout } = await airlock('cp', '--json', 'files:tree', back)
-    expect([code, JSON.parse(stdout)]).toMatchObject([0, { files: 2, bytes: 4, skipped: ['tree/evil'] }])
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { files: 3, skipped: [] }])
+    expect((await readdir(back, { recursive: true })).toSorted()).toEqual(
+      ['.airlockignore', 'a.bin', 'deep', 'deep/b.txt', 'in'].toSorted(),
+    )
     expect(await readFile(join(back, 'a.bin'))).toEqual(Buffer.from([0, 255, 10]))
-    expect(await readFile(join(back, 'deep', 'b.txt'), 'utf8')).toBe('b')
-    expect(existsSync(join(back, 'evil'))).toBe(false)
+    expect(await readlink(join(back, 'in'))).toBe('deep/b.txt')
+    expect((await airlock('cp', '--all', tree, 'files:whole')).code).toBe(0)
+    expect((await airlock('exec', 'files', '--', 'ls', '-a', 'whole', 'whole/deep')).stdout).toMatch(
+      /[.]git[\s\S]*b[.]log\nb[.]txt\nnode_modules/u,
+    )
+  })
+
+  it('writes nothing outside of the directory when an archive leads there', async () => {
+    await createSandbox('hostile')
+    await airlock('exec', 'hostile', '--', 'sh', '-c', 'mkdir d; ln -s /etc/passwd d/evil')
+    const back = join(home, 'hostile')
+    const { code, stderr } = await airlock('cp', 'hostile:d', back)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('The entry "evil" is a link to an absolute path. 0 entries were written to'),
+    ])
+    expect(await readdir(back)).toEqual([])
   })
 
   it('copies from stdin and to stdout', async () => {

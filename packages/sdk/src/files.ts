@@ -1,5 +1,7 @@
 import { AirlockError } from './errors.ts'
-import type { FileEntry } from './nouns.ts'
+import type { PackOptions, Skipped } from './node/local-tree.ts'
+import type { Unpacked } from './node/unpack-tree.ts'
+import type { ArchiveSummary, FileEntry } from './nouns.ts'
 import { type Bytes, chunksIn, type Transport } from './transport/transport.ts'
 
 export interface FileListing {
@@ -10,6 +12,13 @@ export interface FileListing {
 
 interface Options {
   readonly signal?: AbortSignal | undefined
+}
+
+export interface TreeOptions extends Options, PackOptions {}
+
+/** An upload, and what was left out of it because no archive may hold it. */
+export interface UploadedTree extends ArchiveSummary {
+  readonly skipped: readonly Skipped[]
 }
 
 /** The files of one sandbox. Paths are absolute, or relative to /workspace; they are resolved inside. */
@@ -49,6 +58,45 @@ export class SandboxFiles {
 
   async append(path: string, content: Bytes, options: Options = {}): Promise<number> {
     return this.#write({ path, append: true }, content, options)
+  }
+
+  /**
+   * Copies a local directory to a directory of the sandbox in one request, with modes and times. Links that lead out of it and
+   * what is neither file, directory nor link are left out, and named in the answer.
+   */
+  async uploadDirectory(directory: string, path: string, options: TreeOptions = {}): Promise<UploadedTree> {
+    const tree = this.#transport.trees.pack(directory, options)
+    const summary = await this.writeArchive(path, tree.bytes(), options)
+    if (summary.manifest !== tree.manifest)
+      throw new AirlockError('internal', 'The server read another archive than the one that was sent.')
+    return { ...summary, skipped: tree.skipped }
+  }
+
+  /**
+   * Copies a directory of the sandbox to a local one in one request. What it sends is judged entry by entry: nothing is written
+   * outside of the directory, nor through a link. Files that are there are replaced, others stay.
+   */
+  async downloadDirectory(path: string, directory: string, options: TreeOptions = {}): Promise<Unpacked> {
+    return this.#transport.trees.unpack(this.readArchive(path, options), directory, options)
+  }
+
+  /** Writes a tar below a directory of the sandbox. */
+  async writeArchive(path: string, archive: Bytes, options: Options = {}): Promise<ArchiveSummary> {
+    const { signal } = options
+    const call = { params: this.#params, query: { path }, bytes: archive, signal }
+    const { path: _, ...summary } = await this.#transport.json('writeArchive', call)
+    return summary
+  }
+
+  /** A directory of the sandbox as a tar. Reading throws when it does not arrive whole. */
+  async *readArchive(path: string, options: Options = {}): AsyncGenerator<Uint8Array> {
+    const { signal } = options
+    const response = await this.#transport.send('readArchive', { params: this.#params, query: { path }, signal })
+    try {
+      if (response.body) yield* response.body
+    } catch (cause) {
+      throwBroken(cause, options, 'archive')
+    }
   }
 
   async stat(path: string, options: Options = {}): Promise<FileEntry> {
@@ -93,7 +141,10 @@ export class SandboxFiles {
   }
 }
 
-function throwBroken(cause: unknown, options: Options): never {
+function throwBroken(cause: unknown, options: Options, what = 'file'): never {
   options.signal?.throwIfAborted()
-  throw new AirlockError('server_unreachable', 'The connection broke before the whole file was here.', { cause })
+  throw new AirlockError('server_unreachable', `The connection broke before the whole ${what} was here.`, {
+    cause,
+    ...(what === 'file' ? {} : { hint: 'Try again; the evidence says why, such as a file that changed meanwhile.' }),
+  })
 }

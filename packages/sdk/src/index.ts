@@ -1,5 +1,7 @@
 export type { AgentListOptions, Agents, ChangeOptions } from './agents.ts'
 export type { ApprovalListOptions, Approvals, ApproveOptions } from './approvals.ts'
+export type { PackOptions, Skipped } from './node/local-tree.ts'
+export type { Unpacked } from './node/unpack-tree.ts'
 export type { Audit } from './audit.ts'
 export type { Budgets } from './budgets.ts'
 export { AirlockClient, type ListOptions, type SandboxPage, type Sandboxes } from './client.ts'
@@ -8,7 +10,7 @@ export { Airlock, type AirlockOptions } from './node/airlock.ts'
 export { stateDirectories } from './node/config.ts'
 export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
-export type { FileListing, SandboxFiles } from './files.ts'
+export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
@@ -39,6 +41,7 @@ export type {
   ApprovalEvent,
   ApprovalScope,
   ApprovalState,
+  ArchiveSummary,
   AuditEvent,
   AuditQuery,
   AuditRecord,

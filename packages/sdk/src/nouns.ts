@@ -43,6 +43,7 @@ export type {
   ApprovalEvent,
   ApprovalScope,
   ApprovalState,
+  ArchiveSummary,
   AuditChain,
   AuditEvent,
   AuditQuery,

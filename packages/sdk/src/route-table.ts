@@ -28,6 +28,8 @@ export const ROUTE_TABLE: Table = {
   writeStdin: { method: 'POST', path: '/v1/sandboxes/{id}/commands/{command}/stdin', repeats: 'unsafe' },
   readFile: { method: 'GET', path: '/v1/sandboxes/{id}/files', repeats: 'safe' },
   writeFile: { method: 'PUT', path: '/v1/sandboxes/{id}/files', repeats: 'unsafe' },
+  readArchive: { method: 'GET', path: '/v1/sandboxes/{id}/files/archive', repeats: 'safe' },
+  writeArchive: { method: 'PUT', path: '/v1/sandboxes/{id}/files/archive', repeats: 'unsafe' },
   removeFile: { method: 'DELETE', path: '/v1/sandboxes/{id}/files', repeats: 'safe' },
   statFile: { method: 'GET', path: '/v1/sandboxes/{id}/files/stat', repeats: 'safe' },
   listFiles: { method: 'GET', path: '/v1/sandboxes/{id}/files/list', repeats: 'safe' },

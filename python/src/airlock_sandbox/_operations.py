@@ -43,6 +43,8 @@ ROUTES: Dict[str, Route] = {
     "readFile": Route("GET", "/v1/sandboxes/{id}/files", True),
     "writeFile": Route("PUT", "/v1/sandboxes/{id}/files", False),
     "removeFile": Route("DELETE", "/v1/sandboxes/{id}/files", True),
+    "readArchive": Route("GET", "/v1/sandboxes/{id}/files/archive", True),
+    "writeArchive": Route("PUT", "/v1/sandboxes/{id}/files/archive", False),
     "statFile": Route("GET", "/v1/sandboxes/{id}/files/stat", True),
     "listFiles": Route("GET", "/v1/sandboxes/{id}/files/list", True),
     "makeDirectory": Route("POST", "/v1/sandboxes/{id}/files/mkdir", True),

@@ -1922,6 +1922,17 @@ class WriteFileAnswer(TypedDict):
     bytes: int
 
 
+class WriteArchiveAnswer(TypedDict):
+    path: str
+    files: int
+    directories: int
+    links: int
+    # Content of the files.
+    bytes: int
+    # SHA-256 over one line per file, `<sha256> <path>`, and per link, `-> <target> <path>`, sorted by path.
+    manifest: str
+
+
 class ListFilesAnswer(TypedDict):
     entries: List["FileEntry"]
     truncated: bool

@@ -12,6 +12,7 @@ export interface CodeOptions extends SandboxOptions {
   readonly timeout?: number
   readonly env?: Readonly<Record<string, string>>
   readonly with?: readonly string[]
+  readonly all?: boolean
   readonly stdin?: boolean
   readonly waitApproval?: number
 }
@@ -38,7 +39,18 @@ export function addFileOptions(command: Command): Command {
   const about = 'a file or directory to copy into /workspace first; may be given several times'
   return command
     .option('--with <path>', about, collectWords)
+    .option('--all', 'with --with: also .git, node_modules and what .airlockignore names')
     .option('--stdin', 'read stdin to its end first, and give it to the code')
+}
+
+export interface OutOptions {
+  readonly out?: readonly string[]
+}
+
+/** For what has an end, and a sandbox of its own. */
+export function addOutOption(command: Command): Command {
+  const about = 'a file or directory to copy into this directory when it has ended; may be given several times'
+  return command.option('--out <path>', about, collectWords)
 }
 
 export async function toStepOptions(options: CodeOptions): Promise<StepOptions> {

@@ -1,47 +1,40 @@
 import { AirlockError, type FileEntry, type SandboxFiles } from '@airlock/sdk'
 import { createWriteStream } from 'node:fs'
-import { mkdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { OutputPrinter } from './attach.ts'
+import { isUsual } from './ignore-file.ts'
 import type { Terminal } from '../text/terminal.ts'
 import type { Tally } from '../text/tally.ts'
 
-const MOST_ENTRIES = 10_000
-const MAX_DEPTH = 128
+export interface CopyOut {
+  readonly from: string
+  readonly to: string
+  /** Leaves nothing out. */
+  readonly all: boolean
+  readonly terminal: Terminal
+}
 
 /** Copies a file or directory out of a sandbox; into a directory that is there, under its own name. */
-export async function copyOut(
-  files: SandboxFiles,
-  { from, to, terminal }: { readonly from: string; readonly to: string; readonly terminal: Terminal },
-  tally: Tally,
-): Promise<void> {
+export async function copyOut(files: SandboxFiles, copy: CopyOut, tally: Tally): Promise<void> {
+  const { from, to, terminal } = copy
   if (to === '-') return print(files, from, { terminal, tally })
   const found = await files.stat(from)
   const target = (await isDirectory(to)) ? join(to, safeName(posix.basename(from) || found.name)) : to
-  if (found.kind === 'directory') return copyTree(files, { from, to: target, depth: 0 }, tally)
+  if (found.kind === 'directory') return copyTree(files, { ...copy, to: target }, tally)
   await download(files, { from, to: target }, tally)
 }
 
-interface Branch {
-  readonly from: string
-  readonly to: string
-  readonly depth: number
-}
-
-async function copyTree(files: SandboxFiles, { from, to, depth }: Branch, tally: Tally): Promise<void> {
-  if (depth > MAX_DEPTH) throw new AirlockError('invalid_path', `${from} is too deep.`)
-  const { entries, truncated } = await files.list(from, { limit: MOST_ENTRIES })
-  if (truncated) throw new AirlockError('invalid_request', `${from} has more than ${MOST_ENTRIES} entries.`)
-  await mkdir(to, { recursive: true })
-  for (const entry of entries) {
-    // What is not UTF-8 has a path that is ASCII.
-    const inner = { from: entry.path, to: join(to, safeName(posix.basename(entry.path))), depth: depth + 1 }
-    if (entry.kind === 'directory') await copyTree(files, inner, tally)
-    else if (entry.kind === 'file') await download(files, inner, tally)
-    else tally.skipped.push(inner.from)
+async function copyTree(files: SandboxFiles, { from, to, all }: CopyOut, tally: Tally): Promise<void> {
+  const before = { files: tally.files, bytes: tally.bytes }
+  const onProgress = (passed: { readonly files: number; readonly bytes: number }): void => {
+    tally.files = before.files + passed.files
+    tally.bytes = before.bytes + passed.bytes
   }
+  const { skipped } = await files.downloadDirectory(from, to, { onProgress, ...(all ? {} : { ignore: isUsual }) })
+  tally.skipped.push(...skipped)
 }
 
 /** Fails closed: a name that a sandbox made up must not lead out of the directory we copy to. */

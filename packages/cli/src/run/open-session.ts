@@ -1,6 +1,6 @@
 import { SESSION_TEMPLATES } from '@airlock/contract/defaults'
 import { AirlockError, type Airlock, type CreateOptions, type Runtime, type Session } from '@airlock/sdk'
-import { copyIn } from './copy-in.ts'
+import { copyAllIn } from './copy-files.ts'
 import { findSandbox } from './find-sandbox.ts'
 import { needsData } from './needs-data.ts'
 import { prepareTemplate } from './prepare-template.ts'
@@ -18,6 +18,9 @@ export interface SessionPlan {
   readonly ttlMs: number | undefined
   /** Local files and directories to copy into /workspace first. */
   readonly files: readonly string[]
+  /** Leaves nothing of them out. */
+  readonly all: boolean
+  readonly json: boolean
   /** Gives up what takes long. */
   readonly signal: AbortSignal
 }
@@ -35,8 +38,7 @@ export async function openSession(terminal: Terminal, airlock: Airlock, plan: Se
     })
   const session = await withProgress(terminal, () => `Starting ${plan.runtime}`, start)
   try {
-    const tally = { files: 0, bytes: 0, skipped: [] }
-    for (const from of plan.files) await copyIn(session.files, { from, to: '/workspace/' }, tally)
+    await copyAllIn({ terminal, json: plan.json }, session.files, { paths: plan.files, all: plan.all })
     return session
   } catch (error) {
     await session.terminate()

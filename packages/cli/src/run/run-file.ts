@@ -1,8 +1,9 @@
 import type { Runtime } from '@airlock/sdk'
 import { statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
-import { toStepOptions, type CodeOptions } from '../options/code-options.ts'
+import { toStepOptions, type CodeOptions, type OutOptions } from '../options/code-options.ts'
 import type { Context } from '../context.ts'
+import { bringBack } from './bring-back.ts'
 import { readCodeFile } from './read-code.ts'
 import { runCode } from './run-code.ts'
 import { withSession } from './with-session.ts'
@@ -33,18 +34,16 @@ export function runtimeOf(path: string): Runtime | undefined {
 export async function runFile(
   context: Context,
   { path, args, runtime }: { readonly path: string; readonly args: readonly string[]; readonly runtime: Runtime },
-  options: CodeOptions & { readonly json?: boolean },
+  options: CodeOptions & OutOptions & { readonly json?: boolean },
 ): Promise<number> {
   const code = await readCodeFile(path)
   const step = await toStepOptions(options)
-  return withSession(context, { runtime, options, code }, async (session, interrupts) =>
-    runCode(context.terminal, {
-      session,
-      interrupts,
-      code,
-      argv: [basename(path), ...args],
-      options: step,
-      json: options.json === true,
-    }),
-  )
+  const watching = { terminal: context.terminal, json: options.json === true }
+  return withSession(context, { runtime, options, code }, async (session, interrupts) => {
+    const argv = [basename(path), ...args]
+    const program = { session, interrupts, code, argv, options: step, json: watching.json }
+    return bringBack(watching, { files: session.files, out: options.out ?? [], command: 'airlock run' }, async () =>
+      runCode(context.terminal, program),
+    )
+  })
 }

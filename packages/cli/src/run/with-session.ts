@@ -7,6 +7,7 @@ import { openSession } from './open-session.ts'
 import { inThrowAway } from './throw-away.ts'
 import { withProgress } from '../text/progress.ts'
 import { toCreateOptions } from '../options/sandbox-options.ts'
+import type { JsonOption } from '../verb.ts'
 
 /** A person at a prompt thinks longer than a program. */
 const LASTING_TTL_MS = 60 * 60_000
@@ -14,7 +15,7 @@ const LASTING_TTL_MS = 60 * 60_000
 /** Opens a session for some code, or for a prompt, and ends it afterwards, with the sandbox that was made for it. */
 export async function withSession(
   { terminal }: Context,
-  how: { readonly runtime: Runtime; readonly options: CodeOptions; readonly code: string | undefined },
+  how: { readonly runtime: Runtime; readonly options: CodeOptions & JsonOption; readonly code: string | undefined },
   work: (session: Session, interrupts: Interrupts) => Promise<number>,
 ): Promise<number> {
   const { runtime, options } = how
@@ -27,6 +28,8 @@ export async function withSession(
     env: options.env ?? {},
     ttlMs: options.ttl ?? (how.code === undefined ? LASTING_TTL_MS : undefined),
     files: options.with ?? [],
+    all: options.all === true,
+    json: options.json === true,
     signal: interrupts.asked,
   }).catch((error: unknown) => {
     interrupts.throwIfAsked()

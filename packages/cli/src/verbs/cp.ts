@@ -1,34 +1,44 @@
 import { Airlock, AirlockError } from '@airlock/sdk'
 import type { Command } from 'commander'
+import { describeTally, noteTo } from '../run/copy-files.ts'
 import { copyIn } from '../run/copy-in.ts'
 import { copyOut } from '../run/copy-out.ts'
 import type { Context } from '../context.ts'
 import { findSandbox } from '../run/find-sandbox.ts'
 import { withProgress } from '../text/progress.ts'
-import type { Tally } from '../text/tally.ts'
-import { formatBytes } from '../text/units.ts'
+import { newTally, type Tally } from '../text/tally.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
 export function defineCp(command: Command, context: Context): void {
   withJson(command)
     .argument('<from>', 'a local path, <sandbox>:<path>, or - for stdin')
     .argument('<to>', 'a local path, <sandbox>:<path>, or - for stdout')
+    .option('-r, --recursive', 'as cp has it: directories are always copied with all that is in them')
+    .option('--all', 'also .git, node_modules and what .airlockignore names')
     .addHelpText('after', '\nExamples: airlock cp ./src scratch:/workspace/src\n          airlock cp scratch:out.csv -')
-    .action(async (from: string, to: string, options: JsonOption) => {
+    .action(async (from: string, to: string, options: Options) => {
       const { terminal } = context
-      const tally: Tally = { files: 0, bytes: 0, skipped: [] }
-      const label = (): string => `${tally.files} files, ${formatBytes(tally.bytes)}`
-      await withProgress(terminal, label, async () => copy(context, { from, to }, tally))
-      for (const path of tally.skipped) terminal.note(`skipped ${path}: neither a file nor a directory`)
-      if (options.json === true && to !== '-') await terminal.printJson({ from, to, ...tally })
+      const tally = newTally()
+      const work = async (): Promise<void> => copy(context, { from, to, options }, tally)
+      await (options.json === true ? work() : withProgress(terminal, () => describeTally(tally), work))
+      const { files, bytes, skipped } = tally
+      if (options.json !== true) for (const { path, why } of skipped) terminal.note(`left out ${path}: it ${why}`)
+      if (options.json === true && to !== '-') await terminal.printJson({ from, to, files, bytes, skipped })
     })
+}
+
+interface Options extends JsonOption {
+  readonly recursive?: boolean
+  readonly all?: boolean
 }
 
 async function copy(
   context: Context,
-  { from, to }: { readonly from: string; readonly to: string },
+  { from, to, options }: { readonly from: string; readonly to: string; readonly options: Options },
   tally: Tally,
 ): Promise<void> {
+  const all = options.all === true
+  const note = noteTo({ terminal: context.terminal, json: options.json === true })
   const source = parseRemote(from)
   const target = parseRemote(to)
   if ((source === undefined) === (target === undefined))
@@ -38,10 +48,10 @@ async function copy(
   const airlock = new Airlock()
   if (target) {
     const sandbox = await findSandbox(airlock, target.sandbox)
-    return copyIn(sandbox.files, { from, to: target.path }, tally)
+    return copyIn(sandbox.files, { from, to: target.path, all, note }, tally)
   }
   const sandbox = await findSandbox(airlock, source?.sandbox ?? '')
-  return copyOut(sandbox.files, { from: source?.path ?? '', to, terminal: context.terminal }, tally)
+  return copyOut(sandbox.files, { from: source?.path ?? '', to, all, terminal: context.terminal }, tally)
 }
 
 function parseRemote(text: string): { readonly sandbox: string; readonly path: string } | undefined {

@@ -1,7 +1,7 @@
 import type { Sandbox } from '@airlock/sdk'
 import type { Command } from 'commander'
 import { attach, attachQuietly, exitCodeOf } from '../run/attach.ts'
-import { addFileOptions, type CodeOptions } from '../options/code-options.ts'
+import { addFileOptions, addOutOption, type CodeOptions, type OutOptions } from '../options/code-options.ts'
 import {
   addCommandOptions,
   addTerminalOptions,
@@ -13,7 +13,8 @@ import {
 } from '../options/command-options.ts'
 import type { Context } from '../context.ts'
 import { checkProgram, throwOnLine } from '../run/check-words.ts'
-import { copyIn } from '../run/copy-in.ts'
+import { bringBack } from '../run/bring-back.ts'
+import { copyAllIn } from '../run/copy-files.ts'
 import { Interrupts } from '../run/interrupts.ts'
 import { openPrompt } from '../run/open-prompt.ts'
 import { promptFor } from '../run/prompt-of.ts'
@@ -24,10 +25,15 @@ import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../opti
 import { UsageError } from '../usage.ts'
 import { withJson, type JsonOption } from '../verb.ts'
 
-type Options = SandboxOptions & RunOptions & TerminalOptions & JsonOption & Pick<CodeOptions, 'with' | 'stdin'>
+type Options = SandboxOptions &
+  RunOptions &
+  TerminalOptions &
+  JsonOption &
+  Pick<CodeOptions, 'with' | 'all' | 'stdin'> &
+  OutOptions
 
 export function defineRun(command: Command, context: Context): void {
-  const verb = withJson(addTerminalOptions(addCommandOptions(addFileOptions(command))))
+  const verb = withJson(addTerminalOptions(addCommandOptions(addOutOption(addFileOptions(command)))))
   addSandboxOptions(verb, 'base, or data for what imports from it')
     .usage('[options] <file or program> [arguments...]')
     .argument('[command...]', 'a file .py, .js, .ts or .sh of this machine, or a program of the sandbox; and arguments')
@@ -44,7 +50,10 @@ const HELP = `
 A file is run by its interpreter as in a notebook: tables are printed, pictures are saved in this directory, and the exit
 code is 1 when it failed. What comes after -- is a program of the sandbox, and its exit code is passed on.
 
-Examples: airlock run --with sales.csv sales.py
+Files that it leaves in /workspace are gone with its sandbox; --out PATH brings them back, also when it failed.
+
+Examples: airlock run --with sales.csv --out report.csv sales.py
+          airlock run --with . --out dist -- make
           airlock run -- python3 -c 'print(6*7)'`
 
 /** What the words mean: a prompt, a file of this machine, or a program of the sandbox. */
@@ -73,14 +82,17 @@ async function run(context: Context, words: readonly string[], options: Options)
   const sandbox = await withProgress(terminal, () => 'Starting a sandbox', create)
   try {
     interrupts.throwIfAsked()
-    const tally = { files: 0, bytes: 0, skipped: [] }
-    for (const from of options.with ?? []) await copyIn(sandbox.files, { from, to: '/workspace/' }, tally)
+    const watching = { terminal, json: options.json === true }
+    const { files } = sandbox
+    await copyAllIn(watching, files, { paths: options.with ?? [], all: options.all === true })
     const line = toCommandLine(words, options)
     const attachment = { sandbox, line, options: toCommandOptions(options), interrupts }
-    if (options.json !== true) return exitCodeOf(await inThrowAway(async () => attach(terminal, attachment)))
-    const result = await inThrowAway(async () => attachQuietly(attachment))
-    await terminal.printJson(result)
-    return exitCodeOf(result)
+    return await bringBack(watching, { files, out: options.out ?? [], command: 'airlock run' }, async () => {
+      if (!watching.json) return exitCodeOf(await inThrowAway(async () => attach(terminal, attachment)))
+      const result = await inThrowAway(async () => attachQuietly(attachment))
+      await terminal.printJson(result)
+      return exitCodeOf(result)
+    })
   } finally {
     await withProgress(
       terminal,

@@ -129,6 +129,10 @@ export type GuestRequest =
   | { readonly op: 'file.read'; readonly path: string; readonly channel: number }
   /** Opens a file for the bytes that follow on `channel`; after the host's `eof` the guest says `written`. */
   | { readonly op: 'file.write'; readonly path: string; readonly mode: 'truncate' | 'append'; readonly channel: number }
+  /** Sends a directory as a tar on `channel`, then `eof`. */
+  | { readonly op: 'file.pack'; readonly path: string; readonly channel: number }
+  /** Writes the tar that follows on `channel` below a directory; after the host's `eof` the guest says `written`. */
+  | { readonly op: 'file.unpack'; readonly path: string; readonly channel: number }
   | { readonly op: 'file.stat'; readonly path: string }
   | { readonly op: 'file.list'; readonly path: string; readonly limit: number }
   | { readonly op: 'file.mkdir'; readonly path: string; readonly parents: boolean }
@@ -150,6 +154,8 @@ export interface GuestResults {
   step: { readonly startedMs: number }
   'file.read': { readonly size: number }
   'file.write': Record<string, never>
+  'file.pack': Record<string, never>
+  'file.unpack': Record<string, never>
   'file.stat': GuestFileEntry
   'file.list': { readonly entries: readonly GuestFileEntry[]; readonly truncated: boolean }
   'file.mkdir': Record<string, never>
@@ -170,6 +176,8 @@ export const GUEST_ERROR_CODES = [
   'not_a_directory',
   'is_a_directory',
   'directory_not_empty',
+  'archive_invalid',
+  'file_changed',
   'executable_not_found',
   'too_many_commands',
   'session_not_found',

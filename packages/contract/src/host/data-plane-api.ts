@@ -48,6 +48,8 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `DELETE /sandboxes/:id/sessions/:sid` | → `{}`; idempotent |
  * | `GET /sandboxes/:id/files?path=P` | → bytes; the header `x-size` is the size at open |
  * | `PUT /sandboxes/:id/files?path=P&mode=truncate` | bytes → `{bytes}` |
+ * | `GET /sandboxes/:id/archive?path=P` | → bytes: a tar of a directory; it has arrived whole when it ends as a tar does |
+ * | `PUT /sandboxes/:id/archive?path=P` | bytes of a tar → `{bytes}`; its entries are below the directory, and on disk |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
  * | `POST /paths/look` | `lookAtPathRequest` → `foundPath`; what may not be granted is `grant_refused` |
  * | `GET /images` | → `nodeImages` |

@@ -73,6 +73,8 @@ export const guestResults = {
   step: z.strictObject({ startedMs: z.number() }),
   'file.read': z.strictObject({ size: count }),
   'file.write': nothing,
+  'file.pack': nothing,
+  'file.unpack': nothing,
   'file.stat': fileEntry,
   'file.list': z.strictObject({ entries: z.array(fileEntry).max(10_000), truncated: z.boolean() }),
   'file.mkdir': nothing,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../errors.ts'
-import { fileEntry } from '../nouns/file.ts'
+import { archiveSummary, fileEntry } from '../nouns/file.ts'
 import { flag, LIVE, type Route, USERS } from './route.ts'
 import { sandboxId, sandboxPath } from '../nouns/scalars.ts'
 
@@ -44,6 +44,34 @@ export const FILE_ROUTES = {
     answers: 'json',
     response: z.strictObject({ path: z.string(), bytes: z.int() }),
     errors: [...FILES, 'disk_full', 'disk_failed', 'body_too_large'],
+    effect: 'file.write',
+  },
+  readArchive: {
+    method: 'GET',
+    path: '/v1/sandboxes/{id}/files/archive',
+    needs: 'granting',
+    repeats: 'safe',
+    summary: 'Download a directory as a tar. Links that lead out, devices, FIFOs and sockets are left out.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    answers: 'bytes',
+    errors: [...FILES, 'archive_invalid', 'file_changed'],
+    effect: 'file.read',
+  },
+  writeArchive: {
+    method: 'PUT',
+    path: '/v1/sandboxes/{id}/files/archive',
+    needs: 'granting',
+    repeats: 'unsafe',
+    summary: 'Upload a tar: its files, directories and links are written below the directory.',
+    roles: USERS,
+    params: ofSandbox,
+    query: atPath,
+    sends: 'bytes',
+    answers: 'json',
+    response: z.strictObject({ path: z.string(), ...archiveSummary.shape }),
+    errors: [...FILES, 'archive_invalid', 'disk_full', 'disk_failed', 'body_too_large'],
     effect: 'file.write',
   },
   removeFile: {

@@ -49,7 +49,13 @@ export type Answer =
       /** Who takes nothing for a while is told by a last event where to go on. */
       readonly slow?: { readonly onCut: () => void; readonly last: () => StreamEvent }
     }
-  | { readonly kind: 'bytes'; readonly size: number; readonly bytes: AsyncIterable<Buffer> }
+  | {
+      readonly kind: 'bytes'
+      /** Undefined where it is known at the end alone. */
+      readonly size: number | undefined
+      readonly bytes: AsyncIterable<Buffer>
+      readonly type?: string
+    }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }
   | { readonly kind: 'none' }

@@ -65,11 +65,14 @@ const ANSWERS: Readonly<Record<Route['answers'], string>> = {
 }
 
 function example(route: Route): string {
-  const query = Object.keys(route.query?.shape ?? {}).includes('path') ? '?path=notes.txt' : ''
+  const query = Object.keys(route.query?.shape ?? {}).includes('path')
+    ? `?path=${route.path.endsWith('/archive') ? '/workspace' : 'notes.txt'}`
+    : ''
   const parts = [`curl${route.method === 'GET' ? '' : ` -X ${route.method}`} "$AIRLOCK_URL${route.path}${query}"`]
   if (route.roles !== 'public') parts.push(`-H "Authorization: Bearer $AIRLOCK_API_KEY"`)
   if (route.body) parts.push(`-H 'Content-Type: application/json' -d '${EXAMPLE_BODIES[route.path] ?? '{}'}'`)
-  if (route.sends === 'bytes') parts.push('--data-binary @notes.txt')
+  if (route.sends === 'bytes')
+    parts.push(`--data-binary ${route.path.endsWith('/archive') ? '@project.tar' : '@notes.txt'}`)
   return parts.join(' \\\n  ')
 }
 

@@ -32,8 +32,11 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
     }
     case 'bytes':
       return reply
-        .headers({ 'content-length': answer.size, 'content-disposition': 'attachment' })
-        .type('application/octet-stream')
+        .headers({
+          ...(answer.size === undefined ? {} : { 'content-length': answer.size }),
+          'content-disposition': 'attachment',
+        })
+        .type(answer.type ?? 'application/octet-stream')
         .send(Readable.from(exactly(answer.size, answer.bytes), { highWaterMark: 1 }))
     case 'lines':
       return reply.type('application/x-ndjson').send(textStream(answer.lines))

@@ -57,6 +57,8 @@ const CLOSE_MS = 2_000
 const CLOSE_SWEEP_MS = 20
 /** Connections that wait to be accepted; the kernel has a bound of its own. */
 const BACKLOG = 4_096
+/** Bodies that may take hours, but not pause. */
+const UPLOADS: ReadonlySet<RouteName> = new Set<RouteName>(['writeFile', 'writeArchive', 'importTemplate'])
 
 export interface ApiOptions {
   readonly app: App & { readonly metrics: MetricFeed }
@@ -188,7 +190,7 @@ class Edge implements Api {
       },
       handler: async (request, reply) => {
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
-        if (name === 'writeFile' || name === 'importTemplate') cutWhenIdle(request.raw)
+        if (UPLOADS.has(name)) cutWhenIdle(request.raw)
         const answer = await this.#handlers[name](await parseCall(name, request, this.#signalFor(reply)))
         return sendAnswer(name, answer, this.#exchange(request, reply))
       },

@@ -73,7 +73,8 @@ export async function* cutWhenSlow(
 }
 
 /** Exactly `size` bytes, as promised in the header: a file that grew is cut, one that shrank breaks the connection. */
-export async function* exactly(size: number, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* exactly(size: number | undefined, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  if (size === undefined) return yield* bytes
   let left = size
   for await (const chunk of bytes) {
     if (left === 0) return

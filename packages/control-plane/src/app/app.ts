@@ -42,7 +42,7 @@ export interface App extends Registry {
   readonly limitChanges: Pick<LimitChanges, 'change'>
   readonly commands: Pick<Commands, 'run' | 'list' | 'get' | 'fullOutput' | 'signal' | 'writeStdin'> &
     Streams<Commands, 'events'>
-  readonly files: Pick<Files, 'read' | 'write' | 'operate'>
+  readonly files: Pick<Files, 'read' | 'write' | 'pack' | 'unpack' | 'operate'>
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
   readonly jobs: Pick<Jobs, 'submit' | 'list' | 'get' | 'cancel'> & Streams<Jobs, 'events'>

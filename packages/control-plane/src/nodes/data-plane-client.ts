@@ -252,6 +252,27 @@ export class DataPlaneClient {
     return (await this.#http.json(call, z.strictObject({ bytes: z.int() }))).bytes
   }
 
+  /** A directory as a tar, of which nothing is checked. */
+  async readArchive(
+    sandbox: string,
+    of: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<AsyncIterable<Buffer>> {
+    const path = archivePath(sandbox, of.path)
+    const signal = deadline(TRANSFER_MS, of.signal)
+    return this.#http.bytesOf(
+      await this.#http.stream({ method: 'GET', path, answerMs: GUEST_MS, signal, again: 'same' }),
+    )
+  }
+
+  async writeArchive(
+    sandbox: string,
+    of: { readonly path: string; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<void> {
+    const path = archivePath(sandbox, of.path)
+    const call = { method: 'PUT', path, bytes: of.bytes, answerMs: TRANSFER_MS, again: 'different' } as const
+    await this.#http.json(call, z.strictObject({ bytes: z.int() }))
+  }
+
   async file(sandbox: string, operation: FileOperation): Promise<FileAnswer> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/files`, json: operation, answerMs: GUEST_MS } as const
     const ask = <T>(schema: z.ZodType<T>) => this.#http.json({ ...call, again: 'different' }, schema)
@@ -294,6 +315,10 @@ function commandPath(of: CommandRef): string {
 
 function filesPath(sandbox: string, query: Readonly<Record<string, string>>): string {
   return `/sandboxes/${sandbox}/files?${new URLSearchParams(query).toString()}`
+}
+
+function archivePath(sandbox: string, path: string): string {
+  return `/sandboxes/${sandbox}/archive?${new URLSearchParams({ path }).toString()}`
 }
 
 function toEntry({ modifiedMs, target, ...entry }: z.infer<(typeof guestResults)['file.stat']>) {

@@ -13,6 +13,7 @@ import {
 } from '@airlock/contract'
 import { mergeDecisions } from '@airlock/policy'
 import type { AnyCaller } from '../app/caller.ts'
+import { covers } from '../approvals/cover.ts'
 import type { Deed } from './deed.ts'
 import type { KillList } from '../kills/kill-list.ts'
 import type { PolicyBook } from './policy-book.ts'
@@ -122,6 +123,24 @@ export class Guardian {
     if (decision.effect !== 'deny') return
     const about = later[0]?.operation ?? otherOf(deed)
     throw this.#refuse({ ...deed, role: caller.principal.role }, decision, denial(decision, about))
+  }
+
+  /**
+   * Throws unless the parts of a deed that passed, such as the entries of an archive, may each be done as well. Nobody is asked
+   * to approve a part: a rule that asks holds when it is one that was approved for the whole.
+   */
+  async passParts(caller: AnyCaller, deed: Governed, operations: readonly Operation[]): Promise<void> {
+    this.#assertAlive(deed)
+    const questions = operations.map((operation) => questionOf(caller, deed, operation))
+    if (questions.length === 0) return
+    const decision = await this.#decide(questions)
+    if (decision.effect === 'deny') throw this.#refuse(deed, decision, denial(decision, operations[0] ?? otherOf(deed)))
+    if (decision.effect === 'allow') return
+    const open = decision.rules.find(({ effect }) => effect === 'ask')
+    if (open && covers(deed.decision, decision)) return
+    const why = open ? `The rule ${open.policy}/${open.rule} asks a person first` : 'No policy allows it'
+    const message = `${why} for a part of it: do that part by itself.`
+    throw this.#refuse(deed, decision, new AirlockError('approval_required', message))
   }
 
   sources(): GuardianStatus['sources'] {

@@ -1,13 +1,16 @@
 import type { FileOperation, Operation, Point } from '@airlock/contract'
 import { assertNever } from '@airlock/std'
+import type { TarEntry, TarSummary } from '@airlock/std/tar'
+import { posix } from 'node:path'
 import type { StoredSandbox } from '../store/sandboxes.ts'
 import type { Activity } from './activity.ts'
+import { JudgedArchive, readAhead } from './archive.ts'
 import { insidePath } from './asked-paths.ts'
 import { countBytes } from '../commands/commands.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import type { FileAnswer } from '../nodes/data-plane-client.ts'
-import { deedOf, describeError, doRecorded, type Governed } from '../evidence/evidence.ts'
+import { type Deed, deedOf, describeError, doRecorded, type Governed } from '../evidence/evidence.ts'
 import { inSandbox, usableSandbox } from './owned-sandbox.ts'
 
 const POINT_OF = {
@@ -64,6 +67,53 @@ export class Files {
     return written
   }
 
+  /** A directory as a tar. The beginning is judged before this resolves, so that most refusals are answers. */
+  async pack(
+    caller: Caller,
+    id: string,
+    of: { readonly path: string; readonly signal: AbortSignal },
+  ): Promise<AsyncIterable<Buffer>> {
+    const { audit, store, dataPlane } = this.#context
+    const payload = { path: of.path, archive: true }
+    const about = { kind: 'file', action: 'read', path: insidePath(of.path) } as const
+    const { deed } = await this.#use(caller, id, { point: 'file.read', payload, about })
+    await audit.require({ ...deed, status: 'requested' })
+    const archive = new JudgedArchive(async (entries) =>
+      this.#passEntries(caller, deed, { ...of, action: 'read', entries }),
+    )
+    try {
+      const bytes = await inSandbox(store, id, () => dataPlane.readArchive(id, of))
+      const judged = await readAhead(archive.judge(bytes))
+      return this.#recorded(deed, judged, () => ({ ...archive.summary }))
+    } catch (error) {
+      audit.note({ ...deed, status: 'failed', error: describeError(error) })
+      throw error
+    }
+  }
+
+  /** Nothing is written of an archive that is refused within its beginning; a later refusal says how far it came. */
+  async unpack(
+    caller: Caller,
+    id: string,
+    of: { readonly path: string; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<TarSummary> {
+    const { store, dataPlane } = this.#context
+    const payload = { path: of.path, archive: true }
+    const about = { kind: 'file', action: 'write', path: insidePath(of.path) } as const
+    const { sandbox, deed } = await this.#use(caller, id, { point: 'file.write', payload, about })
+    const archive = new JudgedArchive(async (entries) =>
+      this.#passEntries(caller, deed, { ...of, action: 'write', entries }),
+    )
+    const summary = await doRecorded(this.#context, deed, async () => {
+      const bytes = await readAhead(archive.judge(of.bytes))
+      archive.isPassedOn = true
+      await inSandbox(store, id, () => dataPlane.writeArchive(id, { path: of.path, bytes }))
+      return { value: archive.summary, payload: { ...archive.summary } }
+    })
+    await this.#activity.touch(sandbox)
+    return summary
+  }
+
   async operate(caller: Caller, id: string, operation: FileOperation): Promise<FileAnswer> {
     const { store, dataPlane } = this.#context
     const { op, ...payload } = operation
@@ -86,7 +136,25 @@ export class Files {
     return { sandbox, deed }
   }
 
-  async *#recorded(deed: Governed, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  /** A rule about a path holds for an entry of an archive as for a file. */
+  async #passEntries(
+    caller: Caller,
+    deed: Governed,
+    of: { readonly path: string; readonly action: 'read' | 'write'; readonly entries: readonly TarEntry[] },
+  ): Promise<void> {
+    const operations = of.entries.map(({ path, kind }): Operation => {
+      const inDirectory = of.action === 'read' ? 'list' : 'mkdir'
+      const action = kind === 'directory' ? inDirectory : of.action
+      return { kind: 'file', action, path: posix.join(insidePath(of.path), path) }
+    })
+    await this.#context.guardian.passParts(caller, deed, operations)
+  }
+
+  async *#recorded(
+    deed: Governed,
+    bytes: AsyncIterable<Buffer>,
+    more: () => Deed['payload'] = () => ({}),
+  ): AsyncGenerator<Buffer> {
     const { audit, clock } = this.#context
     const startedAt = clock.now()
     const counted = countBytes(bytes)
@@ -101,7 +169,7 @@ export class Files {
       outcome = { status: 'failed', error: describeError(error) }
       throw error
     } finally {
-      const payload = { ...deed.payload, bytes: counted.count() }
+      const payload = { ...deed.payload, bytes: counted.count(), ...more() }
       audit.note({ ...deed, ...outcome, durationMs: clock.now() - startedAt, payload })
     }
   }

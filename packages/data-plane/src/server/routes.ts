@@ -190,6 +190,13 @@ function fileRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
         }
       },
     ],
+    ['GET /sandboxes/:id/archive', async (call) => files(call).pack(queried(call, 'path'), call.signal)],
+    [
+      'PUT /sandboxes/:id/archive',
+      async (call) => ({
+        json: { bytes: await files(call).unpack(queried(call, 'path'), bytesOf(call), call.signal) },
+      }),
+    ],
     [
       'POST /sandboxes/:id/files',
       async (call) => ({ json: await files(call).operate(await readJson(call, fileOperation)) }),

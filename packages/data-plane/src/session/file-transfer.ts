@@ -63,6 +63,22 @@ export class Download implements FileTransfer {
       }
     }
   }
+
+  /** Everything until the guest says that this was all, or it throws. */
+  async *untilEnd(signal: AbortSignal | undefined): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = this.#chunks.shift()
+      if (chunk) {
+        this.#taken += chunk.length
+        this.#acknowledge(this.#taken)
+        yield chunk
+      } else if (this.#failure) throw this.#failure
+      else if (this.#end) {
+        if (this.#end.bytes !== this.#taken) throw changedMeanwhile()
+        return
+      } else await withinDeadline((limit) => this.#changed.wait(limit), { ms: ANSWER_MS, signal })
+    }
+  }
 }
 
 function changedMeanwhile(): AirlockError {

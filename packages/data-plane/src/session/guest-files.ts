@@ -17,8 +17,7 @@ export class GuestFiles {
   }
 
   async read(path: string, signal?: AbortSignal): Promise<{ size: number; bytes: AsyncIterable<Buffer> }> {
-    const connection = await this.#wire.connectionSoon(signal)
-    const channel = this.#nextChannel()
+    const { connection, channel } = await this.#channel(signal)
     const download = new Download((offset) => connection.send({ type: 'ack', channel, offset }))
     const release = this.#open(connection, channel, download)
     try {
@@ -32,6 +31,27 @@ export class GuestFiles {
     }
   }
 
+  /** A directory as a tar. It throws unless all of it arrives. */
+  async pack(path: string, signal?: AbortSignal): Promise<{ bytes: AsyncIterable<Buffer> }> {
+    const { connection, channel } = await this.#channel(signal)
+    const download = new Download((offset) => connection.send({ type: 'ack', channel, offset }))
+    const release = this.#open(connection, channel, download)
+    try {
+      await request(connection, { op: 'file.pack', path, channel }, signal)
+      signal?.addEventListener('abort', release, { once: true })
+      return { bytes: releasing(download.untilEnd(signal), release) }
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Resolves with the number of bytes once the entries of a tar are below a directory. */
+  async unpack(path: string, bytes: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<number> {
+    const { connection, channel } = await this.#channel(signal)
+    return await this.#upload({ connection, asked: { op: 'file.unpack', path, channel } }, bytes, signal)
+  }
+
   /** Resolves with the number of bytes once the guest has closed the file. */
   // oxlint-disable-next-line max-params -- where, how, what, until when: the order of every file call
   async write(
@@ -40,19 +60,8 @@ export class GuestFiles {
     bytes: AsyncIterable<Buffer>,
     signal?: AbortSignal,
   ): Promise<number> {
-    const connection = await this.#wire.connectionSoon(signal)
-    const channel = this.#nextChannel()
-    const upload = new Upload({
-      put: (offset, chunk) => connection.sendData({ channel, offset, bytes: chunk }),
-      end: () => connection.send({ type: 'eof', channel }),
-    })
-    const release = this.#open(connection, channel, upload)
-    try {
-      await request(connection, { op: 'file.write', path, mode, channel }, signal)
-      return await upload.send(bytes, signal)
-    } finally {
-      release()
-    }
+    const { connection, channel } = await this.#channel(signal)
+    return await this.#upload({ connection, asked: { op: 'file.write', path, mode, channel } }, bytes, signal)
   }
 
   async operate(operation: FileOperation): Promise<GuestResults[FileOperation['op']]> {
@@ -69,6 +78,29 @@ export class GuestFiles {
     for (const transfer of this.#transfers.values()) transfer.fail(lost)
   }
 
+  async #channel(signal: AbortSignal | undefined): Promise<{ connection: GuestConnection; channel: number }> {
+    return { connection: await this.#wire.connectionSoon(signal), channel: this.#nextChannel() }
+  }
+
+  async #upload(
+    { connection, asked }: { readonly connection: GuestConnection; readonly asked: UploadRequest },
+    bytes: AsyncIterable<Buffer>,
+    signal: AbortSignal | undefined,
+  ): Promise<number> {
+    const { channel } = asked
+    const upload = new Upload({
+      put: (offset, chunk) => connection.sendData({ channel, offset, bytes: chunk }),
+      end: () => connection.send({ type: 'eof', channel }),
+    })
+    const release = this.#open(connection, channel, upload)
+    try {
+      await request(connection, asked, signal)
+      return await upload.send(bytes, signal)
+    } finally {
+      release()
+    }
+  }
+
   /** Makes a channel; the function that is returned gives it up, whatever state it is in. */
   #open(connection: GuestConnection, channel: number, transfer: FileTransfer): () => void {
     this.#transfers.set(channel, transfer)
@@ -77,6 +109,8 @@ export class GuestFiles {
     }
   }
 }
+
+type UploadRequest = Extract<GuestRequest, { op: 'file.write' | 'file.unpack' }>
 
 async function request<K extends Op>(
   connection: GuestConnection,

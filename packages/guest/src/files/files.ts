@@ -3,11 +3,15 @@ import { asUser, type User } from '../as-user.ts'
 import { GuestFailure } from '../failure.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
 import { resolveFile } from '../path.ts'
+import { ArchiveReading } from './archive-reading.ts'
+import { ArchiveWriting } from './archive-writing.ts'
 import { FileChanges } from './changes.ts'
 import { list, stat } from './entries.ts'
 import { openForReading, openForWriting } from './open.ts'
 import { FileReading } from './reading.ts'
 import type { Transfer, TransferEvents } from './transfer.ts'
+import { throwUnlessDirectory } from './tree-reader.ts'
+import { TreeWriter } from './tree-writer.ts'
 import { FileWriting } from './writing.ts'
 
 type FileRequest = Extract<GuestRequest, { readonly op: `file.${string}` }>
@@ -40,6 +44,10 @@ export class Files {
         return this.#read(request.channel, resolveFile(request.path))
       case 'file.write':
         return this.#write(request)
+      case 'file.pack':
+        return this.#pack(request.channel, resolveFile(request.path))
+      case 'file.unpack':
+        return this.#unpack(request.channel, resolveFile(request.path))
       case 'file.stat':
         return asUser(this.#user, () => stat(resolveFile(request.path)))
       case 'file.list':
@@ -81,6 +89,20 @@ export class Files {
     this.#throwOnBusy(request.channel)
     const fd = asUser(this.#user, () => openForWriting(resolveFile(request.path), request.mode))
     this.#transfers.set(request.channel, new FileWriting(fd, this.#eventsOf(request.channel)))
+    return {}
+  }
+
+  #pack(channel: number, path: Buffer): Record<string, never> {
+    this.#throwOnBusy(channel)
+    asUser(this.#user, () => throwUnlessDirectory(path))
+    this.#transfers.set(channel, new ArchiveReading({ path, user: this.#user }, this.#eventsOf(channel)))
+    return {}
+  }
+
+  #unpack(channel: number, path: Buffer): Record<string, never> {
+    this.#throwOnBusy(channel)
+    const tree = new TreeWriter(path, this.#user)
+    this.#transfers.set(channel, new ArchiveWriting(tree, this.#eventsOf(channel)))
     return {}
   }
 

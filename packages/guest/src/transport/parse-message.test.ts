@@ -26,6 +26,8 @@ const good: readonly HostMessage[] = [
   { type: 'request', id: 1, request: { op: 'forget', channel: 1 } },
   { type: 'request', id: 1, request: { op: 'file.read', path: 'x', channel: 1 } },
   { type: 'request', id: 1, request: { op: 'file.write', path: 'x', mode: 'append', channel: 1 } },
+  { type: 'request', id: 1, request: { op: 'file.pack', path: 'x', channel: 1 } },
+  { type: 'request', id: 1, request: { op: 'file.unpack', path: 'x', channel: 1 } },
   { type: 'request', id: 1, request: { op: 'file.stat', path: 'x' } },
   { type: 'request', id: 1, request: { op: 'file.list', path: 'x', limit: 1 } },
   { type: 'request', id: 1, request: { op: 'file.mkdir', path: 'x', parents: true } },

@@ -79,6 +79,8 @@ const REQUESTS = {
   step: { step: (value) => isRecord(value) && fits(value, STEP) },
   'file.read': { path: isText, channel: isChannel },
   'file.write': { path: isText, mode: isOneOf('truncate', 'append'), channel: isChannel },
+  'file.pack': { path: isText, channel: isChannel },
+  'file.unpack': { path: isText, channel: isChannel },
   'file.stat': { path: isText },
   'file.list': { path: isText, limit: isCount },
   'file.mkdir': { path: isText, parents: isFlag },

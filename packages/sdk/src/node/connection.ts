@@ -1,6 +1,7 @@
 import { AirlockError } from '../errors.ts'
 import { type Connection, isCausedBy, isRefused } from '../transport/transport.ts'
 import { type ClientConfig, type ConfigOptions, isOnThisMachine, resolveConfig } from './config.ts'
+import { LOCAL_TREES } from './local-trees.ts'
 
 /** A server, with an API key: as given, from the environment, or found beside a server of this machine. */
 export function openConnection(options: ConfigOptions): Connection {
@@ -8,6 +9,7 @@ export function openConnection(options: ConfigOptions): Connection {
 }
 
 class KeyConnection implements Connection {
+  readonly trees = LOCAL_TREES
   readonly #config: ClientConfig
 
   constructor(config: ClientConfig) {

@@ -1,5 +1,6 @@
 import type { RouteName, RouteOutput } from '@airlock/contract'
 import { AirlockError, parseErrorAnswer } from '../errors.ts'
+import type { LocalTrees } from '../node/local-trees.ts'
 import { ROUTE_TABLE } from '../route-table.ts'
 
 export type Bytes = string | Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>
@@ -22,6 +23,8 @@ export interface Connection {
   explain(error: AirlockError): AirlockError
   /** Says why no answer came, and what to do. */
   describeBroken(cause: unknown): { readonly message: string; readonly hint: string }
+  /** Directories of this machine. A browser has none. */
+  readonly trees?: LocalTrees
 }
 
 export interface TransportOptions {
@@ -53,6 +56,15 @@ export class Transport {
 
   get url(): string {
     return this.#connection.url
+  }
+
+  /** Directories of this machine. Throws in a browser. */
+  get trees(): LocalTrees {
+    const { trees } = this.#connection
+    if (trees) return trees
+    throw new AirlockError('invalid_request', 'A browser has no directories.', {
+      hint: 'Use writeArchive and readArchive.',
+    })
   }
 
   async json<N extends RouteName>(name: N, call: Call = {}): Promise<RouteOutput<N>> {

@@ -11,6 +11,12 @@ export function fileHandlers(files: App['files']) {
       const written = await files.write(caller, params.id, { ...query, bytes })
       return json({ path: query.path, bytes: written })
     },
+    readArchive: async ({ caller, params, query, signal }) => {
+      const bytes = await files.pack(caller, params.id, { path: query.path, signal })
+      return { kind: 'bytes', size: undefined, bytes, type: 'application/x-tar' }
+    },
+    writeArchive: async ({ caller, params, query, bytes }) =>
+      json({ path: query.path, ...(await files.unpack(caller, params.id, { path: query.path, bytes })) }),
     removeFile: async ({ caller, params, query }) => {
       await files.operate(caller, params.id, { op: 'file.remove', ...query })
       return NOTHING

@@ -41,6 +41,8 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
     files: {
       read: async (caller, id, file) => core.readFile(caller, id, file),
       write: async (caller, id, file) => core.writeFile(caller, id, file),
+      pack: async (caller, id, of) => core.readArchive(caller, id, of),
+      unpack: async (caller, id, of) => core.writeArchive(caller, id, of),
       operate: async (caller, id, operation) => core.fileOperation(caller, id, operation),
     },
   }

@@ -31,6 +31,7 @@ import type {
 } from '@airlock/contract'
 import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@airlock/contract'
 import { newId } from '@airlock/std'
+import type { TarSummary } from '@airlock/std/tar'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -44,6 +45,7 @@ import type { ListSandboxes } from '../../sandboxes/sandboxes.ts'
 import type { ListSessions } from '../../sessions/sessions.ts'
 import type { StepRef } from '../../sessions/steps.ts'
 import { changedLimits } from '../../sandboxes/fill-limits.ts'
+import { packDirectory, unpackInto } from './test-archive.ts'
 import { TestCommand } from './test-command.ts'
 import { TestJobs } from './test-jobs.ts'
 import { TestSessions } from './test-sessions.ts'
@@ -206,6 +208,20 @@ export class TestCore {
     const out = createWriteStream(path, { flags: file.append ? 'a' : 'w' })
     await pipeline(file.bytes, out).catch(rethrowFileError)
     return out.bytesWritten
+  }
+
+  async readArchive(caller: Caller, id: string, of: { readonly path: string }): Promise<AsyncIterable<Buffer>> {
+    const path = await this.#path(caller, id, of.path)
+    if ((await stat(path, of.path)).kind !== 'directory') throw new AirlockError('not_a_directory')
+    return packDirectory(path)
+  }
+
+  async writeArchive(
+    caller: Caller,
+    id: string,
+    of: { readonly path: string; readonly bytes: AsyncIterable<Buffer> },
+  ): Promise<TarSummary> {
+    return unpackInto(await this.#path(caller, id, of.path), of.bytes)
   }
 
   async fileOperation(caller: Caller, id: string, operation: FileOperation): Promise<FileAnswer> {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { ByteSource } from './byte-source.ts'
 import { readTar } from './tar-reader.ts'
-import { gnuLong, pax, tarOf } from './testing/tar-writer.ts'
+import { gnuLong, pax, tarOf } from '@airlock/std/tar/testing'
 
 interface Seen {
   readonly name: string

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { gnuLong, type Member, pax, tarOf } from './testing/tar-writer.ts'
+import { gnuLong, type Member, pax, tarOf } from '@airlock/std/tar/testing'
 import { unpack, type Unpacked } from './unpack.ts'
 
 let dir: string

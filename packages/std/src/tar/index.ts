@@ -1,0 +1,6 @@
+export { paddingOf, type TarEntry } from './entry.ts'
+export { type TarSummary, TarManifest } from './manifest.ts'
+export { MAX_DEPTH, whyNotInside, whyNotName } from './names.ts'
+export { TAR_BOUNDS, type TarEvent, TarReader } from './reader.ts'
+export { TarError } from './tar-error.ts'
+export { archiveComment, archiveEnd, entryHeader, entryPadding } from './writer.ts'
