@@ -15,7 +15,6 @@ import type {
   CreatedSandbox,
   CreateSandboxBody,
   CreateSessionBody,
-  FileEntry,
   FileOperation,
   RunCommandBody,
   RunStepBody,
@@ -33,8 +32,8 @@ import type { Step, StepEvent, Template, TemplateEvent, TemplateSpec } from '@ai
 import { newId } from '@airlock/std'
 import type { TarSummary } from '@airlock/std/tar'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { memoryDir } from '../../../../../test/support/memory-dir.ts'
 import type { Caller, Page } from '../../app/caller.ts'
@@ -46,6 +45,7 @@ import type { ListSessions } from '../../sessions/sessions.ts'
 import type { StepRef } from '../../sessions/steps.ts'
 import { changedLimits } from '../../sandboxes/fill-limits.ts'
 import { packDirectory, unpackInto } from './test-archive.ts'
+import { remove, rethrowFileError, stat } from './test-files.ts'
 import { TestCommand } from './test-command.ts'
 import { TestJobs } from './test-jobs.ts'
 import { TestSessions } from './test-sessions.ts'
@@ -463,37 +463,6 @@ function newSandbox(id: string, body: CreateSandboxBody): Sandbox {
     modelLimits: { calls: null, tokens: null, dollars: null, concurrentCalls: 16 },
     isolation: null,
   }
-}
-
-async function stat(path: string, shown: string): Promise<FileEntry> {
-  const found = await lstat(path).catch(rethrowFileError)
-  const kinds = [
-    ['file', found.isFile()],
-    ['directory', found.isDirectory()],
-    ['symlink', found.isSymbolicLink()],
-  ] as const
-  const kind = kinds.find(([, is]) => is)?.[0] ?? 'other'
-  const { size, mode } = found
-  return { name: basename(path), path: shown, kind, size, mode: mode & 0o7777, modifiedAt: found.mtime.toISOString() }
-}
-
-async function remove(path: string, recursive: boolean): Promise<undefined> {
-  if ((await lstat(path)).isDirectory() && !recursive) await rmdir(path)
-  else await rm(path, { recursive })
-  return undefined
-}
-
-const FILE_ERRORS = {
-  ENOENT: 'file_not_found',
-  ENOTDIR: 'not_a_directory',
-  EISDIR: 'is_a_directory',
-  EEXIST: 'file_exists',
-  ENOTEMPTY: 'directory_not_empty',
-} as const
-
-function rethrowFileError(cause: NodeJS.ErrnoException): never {
-  const known = Object.entries(FILE_ERRORS).find(([code]) => code === cause.code)?.[1]
-  throw known ? new AirlockError(known, undefined, { cause }) : cause
 }
 
 function now(): string {
