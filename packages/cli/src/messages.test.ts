@@ -196,6 +196,16 @@ describe('on a terminal', () => {
     expect((await prompt.ended).code).toBe(0)
   })
 
+  it.skipIf(!hasScript)('a prompt that is left while a step runs ends well when the step has ended', async () => {
+    const prompt = open('bash')
+    await expect.poll(() => prompt.stdout.toString(), { timeout: 100_000 }).toMatch(/Ctrl-D leaves\.\r\n(?:\S+ )?/)
+    prompt.child.stdin.write('echo begun; sleep 0.5; echo over\r')
+    await expect.poll(() => prompt.stdout.toString(), { timeout: 100_000 }).toContain('\nbegun\r\n')
+    prompt.child.stdin.write('\u0004')
+    const { code, stdout } = await prompt.ended
+    expect({ code, isOver: stdout.includes('\nover\r\n') }).toEqual({ code: 0, isOver: true })
+  })
+
   it.skipIf(!hasScript)('a program that is given one by -it goes on without, and says so', async () => {
     expect(await said("run -it -- sh -c 'tty; echo on'")).toBe(
       'airlock: a program has no terminal in a sandbox, and goes on without. For a prompt: airlock bash, airlock python, or airlock node\nnot a tty\non\n',

@@ -49,6 +49,7 @@ export class Repl {
   #lines: string[] = []
   #pasting: NodeJS.Timeout | undefined
   #isLeaving = false
+  #isClosed = false
 
   constructor(
     terminal: Terminal,
@@ -78,7 +79,10 @@ export class Repl {
     this.#interrupts.stopped.addEventListener('abort', stop, { once: true })
     editor.on('line', (line) => this.#onLine(editor, gate, line))
     editor.on('SIGINT', () => this.#onCtrlC(editor))
-    editor.once('close', () => this.#leave(0))
+    editor.once('close', () => {
+      this.#isClosed = true
+      this.#leave(0)
+    })
     this.#prompt(editor)
     try {
       return await left
@@ -89,7 +93,9 @@ export class Repl {
     }
   }
 
+  /** Does nothing after Ctrl-D: keys typed during a step arrive when it ends. */
   #prompt(editor: Interface): void {
+    if (this.#isClosed) return
     const { prompt, more } = this.#language
     editor.setPrompt(this.#terminal.style('cyan', this.#lines.length === 0 ? prompt : more))
     editor.prompt()
@@ -104,7 +110,9 @@ export class Repl {
     if (this.#language.isIncomplete(code)) return this.#prompt(editor)
     this.#pasting = setTimeout(() => {
       this.#lines = []
-      this.#submit(editor, gate, code).catch((error: unknown) => this.#leave(fail(error)))
+      this.#submit(editor, gate, code).catch((error: unknown) => {
+        if (!this.#isClosed) this.#leave(fail(error))
+      })
     }, PASTE_MS)
   }
 
