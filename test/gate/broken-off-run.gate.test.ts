@@ -102,8 +102,10 @@ it('a run that goes on is left alone, and leaves nothing itself', requires('root
   using first = new TinyProject({ waits }, CONFIG)
   using second = new TinyProject({ passes: testFile('expect(1).toBe(1)') }, CONFIG)
   const going = first.run()
-  await expect.poll(() => existsSync(join(first.directory, 'left.json'))).toBe(true)
-  const { directory } = JSON.parse(readFileSync(join(first.directory, 'left.json'), 'utf8')) as Left
+  const told = join(first.directory, 'left.json')
+  // The file is there before its text is.
+  await expect.poll(() => existsSync(told) && readFileSync(told, 'utf8')).toMatch(/\}$/)
+  const { directory } = JSON.parse(readFileSync(told, 'utf8')) as Left
   expect(await second.run()).toMatchObject({ exitCode: 0 })
   expect(existsSync(directory)).toBe(true)
   first.write('go', '')

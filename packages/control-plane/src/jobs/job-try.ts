@@ -160,7 +160,7 @@ export class JobTry {
     await this.#context.failpoint('job.files-written')
   }
 
-  /** Once its id is in the row, the command may have begun as far as anybody knows who comes after a crash. */
+  /** Writes the id of the command first: after a crash it says that the command may have begun. */
   async #startCommand(caller: Caller, sandbox: string, body: SubmitJobBody): Promise<void> {
     const { clock, failpoint } = this.#context
     const command = newId('cmd', clock.now())
