@@ -24,6 +24,12 @@ describe('the documents', () => {
     expect(dead).toEqual([])
   })
 
+  it('are all listed in docs/README.md', () => {
+    const listed = relativeLinks(read('docs/README.md'))
+    const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md')
+    expect(pages.filter((name) => !listed.includes(name))).toEqual([])
+  })
+
   it('begin with commands that a bare machine has: what it lacks is told how to get', () => {
     const text = read('README.md')
     const shell = [...text.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1] ?? '')

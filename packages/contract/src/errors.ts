@@ -63,7 +63,12 @@ export const ERRORS = {
     'Only what went over maxOutputBytes is kept whole, for a time: see truncated and fullOutput of the command.',
     'caller',
   ),
-  agent_not_found: row(404, 'There is no such agent.', 'Use an agent of your tenant.', 'caller'),
+  agent_not_found: row(
+    404,
+    'There is no such agent.',
+    'List them: airlock agent ls. To add one: airlock agent register AGENT --approve (admin key)',
+    'caller',
+  ),
   key_not_found: row(404, 'There is no such key.', 'List the keys of your tenant.', 'caller'),
   tenant_not_found: row(404, 'There is no such tenant.', 'Use your own tenant.', 'caller'),
   template_not_found: row(404, 'There is no such template.', 'List the templates you have.', 'caller'),

@@ -111,7 +111,7 @@ ERRORS: Dict[str, ErrorRow] = {
     "sandbox_not_found": ErrorRow(404, False, "There is no such sandbox.", "List the sandboxes you have.", "caller", NotFoundError),
     "command_not_found": ErrorRow(404, False, "There is no such command.", "List the commands of the sandbox.", "caller", NotFoundError),
     "output_not_kept": ErrorRow(404, False, "The whole output of the command is not kept.", "Only what went over maxOutputBytes is kept whole, for a time: see truncated and fullOutput of the command.", "caller", NotFoundError),
-    "agent_not_found": ErrorRow(404, False, "There is no such agent.", "Use an agent of your tenant.", "caller", NotFoundError),
+    "agent_not_found": ErrorRow(404, False, "There is no such agent.", "List them: airlock agent ls. To add one: airlock agent register AGENT --approve (admin key)", "caller", NotFoundError),
     "key_not_found": ErrorRow(404, False, "There is no such key.", "List the keys of your tenant.", "caller", NotFoundError),
     "tenant_not_found": ErrorRow(404, False, "There is no such tenant.", "Use your own tenant.", "caller", NotFoundError),
     "template_not_found": ErrorRow(404, False, "There is no such template.", "List the templates you have.", "caller", NotFoundError),
