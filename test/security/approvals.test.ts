@@ -1,6 +1,9 @@
 import type { Sandbox } from '@airlock/sdk'
 import { deadline, waitFor } from '@airlock/std'
 import { createHash } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CLI, CliProcess } from '../../packages/cli/src/testing/cli-process.ts'
 import { connectHttp, errorOf, REVISIONS } from '../mcp/client.ts'
@@ -456,6 +459,51 @@ describe('everybody is told', () => {
     await waitFor(asks, { signal: deadline(100_000), everyMs: 50 })
     await asking.operator.approvals.approve(id)
     expect(await waiting).toMatchObject({ code: 0 })
+  })
+
+  it('by the command line, once for the same run in a new sandbox, with the same files', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'al-approved-'))
+    const run = async (...argv: readonly string[]) => {
+      const started = new CliProcess(['run', '--agent', agent, ...argv], { env: environment(), cwd: dir })
+      started.child.stdin.end()
+      return started.ended
+    }
+    const approve = async ({ code, stderr }: { readonly code: number | null; readonly stderr: string }) => {
+      expect(code).toBe(4)
+      const id = /airlock approvals approve (apr_\w+)\. Then run exactly the same again/.exec(stderr)?.[1] ?? ''
+      await asking.operator.approvals.approve(id)
+    }
+    const program = ['--with', 'input.txt', '--', 'tee', 'out.txt']
+    try {
+      await writeFile(join(dir, 'input.txt'), 'one')
+      await approve(await run(...program))
+      await writeFile(join(dir, 'input.txt'), 'two')
+      expect(await run(...program)).toMatchObject({ code: 4 })
+      await writeFile(join(dir, 'input.txt'), 'one')
+      expect(await run('--env', 'A=1', ...program)).toMatchObject({ code: 4 })
+      expect(await run(...program)).toMatchObject({ code: 0 })
+      expect(await run(...program)).toMatchObject({ code: 4 })
+
+      await writeFile(join(dir, 'script.py'), 'ask_me = 1; print("asked")')
+      await approve(await run('script.py', 'x'))
+      expect(await run('script.py', 'y')).toMatchObject({ code: 4 })
+      expect(await run('script.py', 'x')).toMatchObject({ code: 0, stdout: 'asked\n' })
+    } finally {
+      await rm(dir, { recursive: true, force: true })
+    }
+  })
+
+  it('not at all where a run empties its own workspace, which ends with it', async () => {
+    const run = async (verb: string, ...argv: readonly string[]) => {
+      const started = new CliProcess([verb, ...argv], { env: environment() })
+      started.child.stdin.end()
+      return started.ended
+    }
+    expect(await run('run', '--agent', agent, '--shell', 'rm -rf /workspace/*')).toMatchObject({ code: 0 })
+    expect(await run('exec', '--shell', sandbox.id, 'rm -rf /workspace/*')).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('It removes the whole workspace.'),
+    })
   })
 
   it('by lines of approvals watch where there is no terminal', async () => {

@@ -162,7 +162,7 @@ it('a run that a person must approve says how the next one waits', async () => {
   await asking.close()
   expect([code, stderr]).toEqual([
     4,
-    'error: A person must approve it: no. (approval_required)\nThis run has ended, so apr_1 is too late. Run it again with --wait-approval 4m; meanwhile another person types: airlock approvals ls, airlock approvals approve ID\n',
+    'error: A person must approve it: no. (approval_required)\nAnother person types: airlock approvals approve apr_1. Then run exactly the same again; or let it wait: --wait-approval 4m\n',
   ])
 })
 

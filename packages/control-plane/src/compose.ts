@@ -22,6 +22,7 @@ import { ApprovalNews } from './approvals/news.ts'
 import { Guardian } from './policies/guardian.ts'
 import { KillList } from './kills/kill-list.ts'
 import { Opa } from './policies/opa.ts'
+import { EphemeralSandboxes } from './sandboxes/ephemeral-sandboxes.ts'
 import { openPermitDesk } from './sandboxes/permits.ts'
 import { PolicyBook } from './policies/policy-book.ts'
 import { openSandboxTokenDesk } from './doors/sandbox-tokens.ts'
@@ -96,7 +97,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   await permits.publish(config.publicDir, node.id)
   await reservations.publish()
   const gate = new EvidenceGate(new CountedRefusals(new CountedDenials(deeds)))
-  const told = { store, audit: gate, ...host, clock, kills: new KillList(), doorNews: new DoorNews() }
+  const told = { store, audit: gate, ...host, clock, ...memory() }
   const guard = guardianOf(config, told)
   const context: Context = {
     ...told,
@@ -140,6 +141,11 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     }),
     facts: { url, ...keys, signInLink },
   }
+}
+
+/** State that a restart empties. */
+function memory(): Pick<Context, 'kills' | 'doorNews' | 'ephemeral'> {
+  return { kills: new KillList(), doorNews: new DoorNews(), ephemeral: new EphemeralSandboxes() }
 }
 
 /** What is in directories of our own, which root must not follow links in. */
@@ -193,7 +199,7 @@ function callersOf(of: Pick<Context, 'store' | 'clock'>): Pick<Context, 'heartbe
 
 function guardianOf(
   config: ProcessConfig,
-  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills' | 'doorNews'>,
+  world: Host & Pick<Context, 'store' | 'audit' | 'clock' | 'kills' | 'doorNews' | 'ephemeral'>,
 ): Pick<Context, 'guardian' | 'policies' | 'approvalNews' | 'webhooks' | 'webhookPrivate'> {
   const onChange = () => world.doorNews.publish({ what: 'policy', sandboxes: null })
   const policies = new PolicyBook({ ...world, default: config.policyDefault, onChange })
@@ -203,7 +209,7 @@ function guardianOf(
   const webhooks = new WebhookQueue({ ...world, allowsPrivate: webhookPrivate })
   noticeApprovals({ ...world, news: approvalNews, webhooks })
   const approvals = new ApprovalDesk({ ...world, news: approvalNews })
-  const guardian = new Guardian({ book: policies, sources, approvals, audit: world.audit, kills: world.kills })
+  const guardian = new Guardian({ ...world, book: policies, sources, approvals })
   return { policies, guardian, approvalNews, webhooks, webhookPrivate }
 }
 

@@ -62,7 +62,8 @@ function compileWhen(when: PolicyRule['when']): (question: Question) => boolean 
     actors(question.actor) &&
     (when.roles === undefined || when.roles.includes(question.role)) &&
     (when.agents === undefined || agents(question.agent ?? '')) &&
-    (when.sandboxes === undefined || sandboxes(question.sandbox ?? ''))
+    (when.sandboxes === undefined || sandboxes(question.sandbox ?? '')) &&
+    (when.ephemeral === undefined || when.ephemeral === (question.ephemeral ?? false))
 }
 
 type Test = (invocation: Invocation) => boolean

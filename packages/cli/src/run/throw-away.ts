@@ -1,6 +1,6 @@
 import { AirlockError } from '@airlock/sdk'
 
-/** Does the work in a sandbox that nobody keeps: an approval is for that one, and comes too late for the next. */
+/** Does the work in a sandbox that ends with it: its approval holds for the same run in the next one. */
 export async function inThrowAway<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -11,7 +11,7 @@ export async function inThrowAway<T>(work: () => Promise<T>): Promise<T> {
     throw new AirlockError(cause.code, cause.message, {
       cause,
       approval,
-      hint: `This run has ended, so ${approval} is too late. Run it again with --wait-approval 4m; meanwhile another person types: airlock approvals ls, airlock approvals approve ID`,
+      hint: `Another person types: airlock approvals approve ${approval}. Then run exactly the same again; or let it wait: --wait-approval 4m`,
     })
   }
 }

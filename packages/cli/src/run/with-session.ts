@@ -23,7 +23,7 @@ export async function withSession(
   const session = await openSession(terminal, waitingAirlock(options), {
     runtime,
     sandbox: options.sandbox,
-    create: toCreateOptions(options),
+    create: { ...toCreateOptions(options), ephemeral: how.code !== undefined },
     code: how.code,
     env: options.env ?? {},
     ttlMs: options.ttl ?? (how.code === undefined ? LASTING_TTL_MS : undefined),

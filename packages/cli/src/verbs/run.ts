@@ -78,7 +78,7 @@ async function run(context: Context, words: readonly string[], options: Options)
   const { terminal } = context
   const { sandboxes } = waitingAirlock(options)
   using interrupts = new Interrupts()
-  const create = async (): Promise<Sandbox> => sandboxes.create(toCreateOptions(options))
+  const create = async (): Promise<Sandbox> => sandboxes.create({ ...toCreateOptions(options), ephemeral: true })
   const sandbox = await withProgress(terminal, () => 'Starting a sandbox', create)
   try {
     interrupts.throwIfAsked()

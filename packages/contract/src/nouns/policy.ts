@@ -144,6 +144,7 @@ const when = z.strictObject({
   roles: z.array(askingRole).min(1).optional(),
   agents: globs.optional(),
   sandboxes: globs.optional(),
+  ephemeral: z.boolean().optional().describe('Whether the sandbox was created for one run.'),
 })
 
 /**

@@ -66,6 +66,8 @@ export const question = z.strictObject({
   role: askingRole,
   agent: z.string().nullable(),
   sandbox: z.string().nullable(),
+  /** The sandbox was created for one run. Absent: no. */
+  ephemeral: z.boolean().optional(),
   operation,
 })
 export type Question = z.infer<typeof question>

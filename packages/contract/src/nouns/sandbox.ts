@@ -120,6 +120,12 @@ export const createSandboxBody = z.strictObject({
   template: name.default('base'),
   labels: labels.default({}),
   env: envVars.default({}),
+  ephemeral: z
+    .boolean()
+    .default(false)
+    .describe(
+      'It is for one run and ends with it. Rules may ask less about it, and an approval holds for the same run in another sandbox.',
+    ),
   ttlMs: within(DEFAULTS.ttlMs).int().default(DEFAULTS.ttlMs.default),
   idleMs: within(DEFAULTS.idleMs).int().default(DEFAULTS.idleMs.default),
   onIdle: onIdle.default('terminate'),

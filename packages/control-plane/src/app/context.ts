@@ -4,6 +4,7 @@ import type { Clock, KeyedLock, Log } from '@airlock/std'
 import type { Guardian } from '../policies/guardian.ts'
 import type { KillList } from '../kills/kill-list.ts'
 import type { ApprovalNews } from '../approvals/news.ts'
+import type { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import type { PermitDesk } from '../sandboxes/permits.ts'
 import type { PolicyBook } from '../policies/policy-book.ts'
 import type { SandboxTokenDesk } from '../doors/sandbox-tokens.ts'
@@ -48,6 +49,8 @@ export interface Context {
   /** Webhooks may be at addresses that are not public. */
   readonly webhookPrivate: boolean
   readonly readiness: Readiness
+  /** Sandboxes that were created for one run. */
+  readonly ephemeral: EphemeralSandboxes
   /** The killswitches that are on. */
   readonly kills: KillList
   /** Where they are until the store has them. */

@@ -33,6 +33,7 @@ export type RegistryContext = Pick<
   | 'budgetDefaults'
   | 'guardian'
   | 'policies'
+  | 'ephemeral'
   | 'approvesVersions'
 >
 

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { ApprovalDesk } from './desk.ts'
 import { ApprovalNews } from './news.ts'
+import { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import type { AnyCaller, Caller } from '../app/caller.ts'
 import { aRow } from '../monitor/testing/observed.ts'
 import { defaultAgent } from '../identity/first-start.ts'
@@ -179,7 +180,8 @@ for (const dialect of DIALECTS)
       const keep = (record: NewRecord) => void records.push(record)
       const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
       const news = new ApprovalNews()
-      const world = { store, audit, clock: { now: () => now }, failpoint: async () => {} }
+      const ephemeral = new EphemeralSandboxes()
+      const world = { store, audit, clock: { now: () => now }, failpoint: async () => {}, ephemeral }
       return {
         desk: new ApprovalDesk({ ...world, news }),
         answers: new ApprovalAnswers({ ...world, approvalNews: news }),

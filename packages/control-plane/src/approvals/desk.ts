@@ -15,6 +15,7 @@ import { covers } from './cover.ts'
 import { type ApprovalKey, approvalKey } from './key.ts'
 import type { ApprovalNews } from './news.ts'
 import { shownQuestion, summaryOf } from './summary.ts'
+import type { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import type { AnyCaller, ApprovalWait } from '../app/caller.ts'
 import type { Approvals } from '../policies/guardian.ts'
 
@@ -24,6 +25,7 @@ interface World {
   readonly clock: Clock
   readonly failpoint: Failpoint
   readonly news: ApprovalNews
+  readonly ephemeral: Pick<EphemeralSandboxes, 'historyOf'>
 }
 
 /** An answer that another node took is seen within this time. */
@@ -65,8 +67,9 @@ export class ApprovalDesk implements Approvals {
   }
 
   async settle(caller: AnyCaller, question: Question, decision: Decision): Promise<Decision | 'again'> {
-    const ask = this.#askOf(caller, question, { decision, key: await approvalKey(caller, question) })
-    const { store } = this.#world
+    const { store, ephemeral } = this.#world
+    const key = await approvalKey(caller, question, ephemeral)
+    const ask = this.#askOf(caller, question, { decision, key })
     const found =
       (await store.query((db) => this.#find(db, ask))) ?? (await store.transaction((db) => this.#open(db, ask)))
     switch (found.kind) {

@@ -1,6 +1,7 @@
 import type { Operation, Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
 import { approvalKey } from './key.ts'
+import { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import type { AskedRequest, Caller } from '../app/caller.ts'
 
 const ID = '0'.repeat(26)
@@ -23,8 +24,11 @@ const asked: AskedRequest = {
   body: { argv: ['a', 'b'], env: { A: '1' } },
 }
 
-const keyOf = async (request: AskedRequest | undefined = asked, of: Partial<Question> = {}) =>
-  approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Caller, { ...question, ...of })
+const keyOf = async (
+  request: AskedRequest | undefined = asked,
+  of: Partial<Question> = {},
+  ephemeral = new EphemeralSandboxes(),
+) => approvalKey({ principal, requestId: 'req_1', asked: request } satisfies Caller, { ...question, ...of }, ephemeral)
 
 describe('the key of a request', () => {
   it('is the same for the same request, however its fields are ordered', async () => {
@@ -69,6 +73,23 @@ describe('the key of a request', () => {
     expect([elsewhere.hash === before.hash, elsewhere.wideHash === before.wideHash]).toEqual([false, true])
     const more = await inside(ID, { action: 'deploy', detail: { to: 'prod' } })
     expect([more.hash === before.hash, more.wideHash === before.wideHash]).toEqual([false, false])
+  })
+
+  it('is the same in two ephemeral sandboxes with the same history, and not with another', async () => {
+    const ephemeral = new EphemeralSandboxes()
+    const places = [ID, OTHER].map((id) => `sbx_${id}`)
+    for (const id of places) ephemeral.add(id, false, { image: 'i' })
+    const keys = async () =>
+      Promise.all(places.map(async (id) => keyOf({ ...asked, params: { id } }, { sandbox: id }, ephemeral)))
+    const [one, two] = await keys()
+    expect(one).toEqual(two)
+    expect(one?.hash).not.toBe((await keyOf()).hash)
+    ephemeral.append(`sbx_${ID}`, { command: 'x' })
+    const [after, same] = await keys()
+    expect(same).toEqual(two)
+    expect(after?.hash).not.toBe(two?.hash)
+    ephemeral.forgetHistory(`sbx_${ID}`)
+    expect((await keys())[0]).toEqual(await keyOf())
   })
 
   it('leaves open what a caller calls a step, which is new with every try', async () => {

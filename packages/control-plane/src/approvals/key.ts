@@ -2,6 +2,7 @@ import { canonical } from '@airlock/audit'
 import type { Question } from '@airlock/contract'
 import { createHash } from 'node:crypto'
 import type { AnyCaller, AskedRequest } from '../app/caller.ts'
+import type { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 
 /** What a request is found by again. */
 export interface ApprovalKey {
@@ -13,17 +14,24 @@ export interface ApprovalKey {
 /**
  * SHA-256 over everything that matters of a request: who asks, for what point, agent and sandbox, the operation as it will run, and
  * the request as it was sent, with the values of variables and the bytes that came along. One byte more is another request.
+ * An ephemeral sandbox is known by its history, so the same run in a new one is the same request.
  */
-export async function approvalKey({ asked }: AnyCaller, question: Question): Promise<ApprovalKey> {
+export async function approvalKey(
+  { asked }: AnyCaller,
+  question: Question,
+  ephemeral: Pick<EphemeralSandboxes, 'historyOf'>,
+): Promise<ApprovalKey> {
   const { operation, ...who } = question
   const digest = (await asked?.digest?.()) ?? null
+  const history = ephemeral.historyOf(question.sandbox)
   const sent = asked ? { ...requestOf(asked), digest } : null
   // Of what a rule sees as its record alone, the request says it better: a record may be cut, and names the request.
   const does = operation.kind === 'other' && sent ? { kind: operation.kind } : operation
   const of = { version: 1, ...who, does, sent }
+  const placeless = { ...of, sandbox: null, sent: sent && anywhere(sent) }
   return {
-    hash: sha256(canonical(of)),
-    wideHash: sha256(canonical({ ...of, ...anyone(question), sandbox: null, sent: sent && anywhere(sent) })),
+    hash: sha256(canonical(history === undefined ? of : { ...placeless, history })),
+    wideHash: sha256(canonical({ ...placeless, ...anyone(question) })),
   }
 }
 

@@ -129,7 +129,8 @@ export class Commands {
   ): Promise<void> {
     const payload = { command: of.command, end: input.end }
     const deed = await this.#passIn(caller, of, { point: 'command.stdin', payload })
-    const { store, dataPlane } = this.#context
+    const { store, dataPlane, ephemeral } = this.#context
+    ephemeral.forgetHistory(of.sandbox)
     await doRecorded(this.#context, deed, async () => {
       const counted = countBytes(input.bytes)
       await inSandbox(store, of.sandbox, () => dataPlane.writeStdin(of, { bytes: counted.bytes, end: input.end }))
@@ -217,6 +218,7 @@ export class Commands {
     const about: Operation = { kind: 'command', argv: [...argv], cwd: insidePath(cwd), ...bounds }
     const asked = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
     const passed = await this.#context.guardian.pass(caller, asked, about)
+    this.#context.ephemeral.append(sandbox.id, { command: body })
     const timeoutMs = boundTimeout(body.timeoutMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
   }

@@ -1,5 +1,6 @@
 import { AirlockError, type Decision, type NewRecord, type Question } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
+import { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import type { Caller } from '../app/caller.ts'
 import type { Deed } from './deed.ts'
 import { type Approvals, Guardian, type Source } from './guardian.ts'
@@ -34,6 +35,7 @@ function world(of: {
   readonly book?: readonly Decision[]
   readonly opa?: Decision
   readonly settle?: Approvals['settle']
+  readonly ephemeral?: EphemeralSandboxes
 }): World {
   const [asked, askedElsewhere, settled, records]: [Question[], Question[], Decision[], NewRecord[]] = [[], [], [], []]
   const book = [...(of.book ?? [said('allow')])]
@@ -61,6 +63,7 @@ function world(of: {
     },
     audit: { note: (record) => void records.push(record) },
     kills: { assertAlive: () => {} },
+    ephemeral: of.ephemeral ?? new EphemeralSandboxes(),
   })
   return { guardian, asked, askedElsewhere, settled, records }
 }
@@ -71,6 +74,15 @@ describe('Guardian', () => {
     const passed = await guardian.pass(asker, deed)
     expect(passed).toMatchObject({ ...deed, role: 'developer', decision: said('allow') })
     expect(records).toEqual([])
+  })
+
+  it('tells rules which sandboxes are ephemeral, unless they write to the host', async () => {
+    const ephemeral = new EphemeralSandboxes()
+    ephemeral.add('sbx_1', false, {})
+    ephemeral.add('sbx_2', true, {})
+    const { guardian, asked } = world({ ephemeral })
+    for (const sandbox of ['sbx_1', 'sbx_2', 'sbx_3', null]) await guardian.pass(asker, { ...deed, sandbox })
+    expect(asked.map((question) => question.ephemeral)).toEqual([true, undefined, undefined, undefined])
   })
 
   it('shows rules what the record will say, without secrets, when nothing else is known', async () => {

@@ -17,6 +17,7 @@ import { covers } from '../approvals/cover.ts'
 import type { Deed } from './deed.ts'
 import type { KillList } from '../kills/kill-list.ts'
 import type { PolicyBook } from './policy-book.ts'
+import type { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 
 /** Something that has a say beside the policies. What it throws stops the operation. */
 export interface Source {
@@ -56,6 +57,7 @@ interface Parts {
   readonly approvals: Approvals
   readonly audit: Pick<AuditSink, 'note'>
   readonly kills: Pick<KillList, 'assertAlive'>
+  readonly ephemeral: Pick<EphemeralSandboxes, 'has' | 'historyOf'>
 }
 
 /** Nobody else has it, so nobody else can make a governed deed. */
@@ -97,8 +99,8 @@ export class Guardian {
     about: Operation | readonly [Operation, ...Operation[]] = otherOf(deed),
   ): Promise<Governed> {
     const [first, ...others] = 'kind' in about ? [about] : about
-    const question = questionOf(caller, deed, first)
-    const questions = [question, ...others.map((other) => questionOf(caller, deed, other))]
+    const question = this.#questionOf(caller, deed, first)
+    const questions = [question, ...others.map((other) => this.#questionOf(caller, deed, other))]
     const known = { ...deed, role: caller.principal.role }
     for (let look = 1; ; look++) {
       if (look > 1) await caller.assertGood?.()
@@ -118,7 +120,7 @@ export class Guardian {
    * is not asked yet.
    */
   async foresee(caller: AnyCaller, deed: Deed, later: readonly Foreseen[]): Promise<void> {
-    const questions = later.map(({ point, operation }) => questionOf(caller, { ...deed, point }, operation))
+    const questions = later.map(({ point, operation }) => this.#questionOf(caller, { ...deed, point }, operation))
     const decision = await this.#decide(questions)
     if (decision.effect !== 'deny') return
     const about = later[0]?.operation ?? otherOf(deed)
@@ -131,7 +133,7 @@ export class Guardian {
    */
   async passParts(caller: AnyCaller, deed: Governed, operations: readonly Operation[]): Promise<void> {
     this.#assertAlive(deed)
-    const questions = operations.map((operation) => questionOf(caller, deed, operation))
+    const questions = operations.map((operation) => this.#questionOf(caller, deed, operation))
     if (questions.length === 0) return
     const decision = await this.#decide(questions)
     if (decision.effect === 'deny') throw this.#refuse(deed, decision, denial(decision, operations[0] ?? otherOf(deed)))
@@ -181,6 +183,12 @@ export class Guardian {
     return { decision: mergeAll(said.map(({ decision }) => decision)), sources: said }
   }
 
+  #questionOf({ principal }: AnyCaller, deed: Deed, operation: Operation): Question {
+    const { point, tenant, actor, agent, sandbox } = deed
+    const ephemeral = this.#parts.ephemeral.has(sandbox) ? { ephemeral: true } : {}
+    return { point, tenant, actor, role: principal.role, agent, sandbox, ...ephemeral, operation }
+  }
+
   /** What is denied by the policies is not taken elsewhere. */
   async #decide(questions: readonly Question[]): Promise<Decision> {
     const { book, sources } = this.#parts
@@ -200,11 +208,6 @@ export class Guardian {
 
 function mergeAll(decisions: readonly Decision[]): Decision {
   return decisions.reduce(mergeDecisions)
-}
-
-function questionOf({ principal }: AnyCaller, deed: Deed, operation: Operation): Question {
-  const { point, tenant, actor, agent, sandbox } = deed
-  return { point, tenant, actor, role: principal.role, agent, sandbox, operation }
 }
 
 function otherOf({ payload }: Deed): Operation {

@@ -36,7 +36,7 @@ import { assertUnbound } from '../tenants/overseer.ts'
 import { isOwned, ownedSandbox } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 
-type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'policies'>
+type World = Pick<Context, 'store' | 'audit' | 'clock' | 'guardian' | 'policies' | 'ephemeral'>
 
 /** Names that stand for something else among the rules that had a say. */
 const RESERVED: ReadonlySet<string> = new Set(['builtin', 'opa', 'approval', 'policies'])
@@ -178,7 +178,8 @@ export class Policies {
     const sandbox = body.sandbox === undefined ? undefined : await ownedSandbox(store, caller, body.sandbox)
     const agent = sandbox?.agent ?? askedAgent(caller, body)
     if (agent !== null && agent !== sandbox?.agent) await store.query((db) => assertOwnAgent(db, caller, agent))
-    return { point, tenant, actor, role, agent, sandbox: sandbox?.id ?? null, operation }
+    const ephemeral = this.#world.ephemeral.has(sandbox?.id ?? null) ? { ephemeral: true } : {}
+    return { point, tenant, actor, role, agent, sandbox: sandbox?.id ?? null, ...ephemeral, operation }
   }
 
   async #write(caller: Caller, point: 'policy.put' | 'policy.remove', change: Change): Promise<StoredPolicy> {

@@ -27,7 +27,7 @@ import type { Caller } from '../app/caller.ts'
 import { toCreatedSandbox } from './created-sandbox.ts'
 import { type Deed, describeError, type Governed, saying } from '../evidence/evidence.ts'
 import { moveSandbox } from './lifecycle.ts'
-import { assertHere, awake } from './owned-sandbox.ts'
+import { assertHere, awake, writesOutside } from './owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import type { Templates } from '../templates/templates.ts'
 import type { Termination } from './terminate.ts'
@@ -199,6 +199,7 @@ export class Creation {
       await failpoint('create.started')
       const token = await this.#parts.connections.open(row)
       const { active, agent } = await this.#activate(row, { isolation, image })
+      if (body.ephemeral) this.#context.ephemeral.add(id, writesOutside(active), madeFrom(active, body))
       await failpoint('create.activated')
       const payload = { ...deed.payload, isolation, image, agent: snapshotOf(agent) }
       await audit.require({ ...deed, status: 'done', durationMs: clock.now() - startedAt, payload })
@@ -340,6 +341,11 @@ export class Creation {
 /** The agent as it was when its sandbox became active. */
 function snapshotOf({ state, generation, approved, version, labels }: StoredAgent) {
   return { state, generation, approved, version, labels }
+}
+
+/** What programs in it can tell of its making, and whom it is for. */
+function madeFrom({ tenant, agent, template, image, mounts, doors, models }: StoredSandbox, { env, tier }: Asked) {
+  return { tenant, agent, template, image, mounts, doors, models, env, tier }
 }
 
 /** Of a sandbox that was not even begun. */

@@ -11,6 +11,7 @@ import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import type { FileAnswer } from '../nodes/data-plane-client.ts'
 import { type Deed, deedOf, describeError, doRecorded, type Governed } from '../evidence/evidence.ts'
+import { hashThrough } from './ephemeral-sandboxes.ts'
 import { inSandbox, usableSandbox } from './owned-sandbox.ts'
 
 const POINT_OF = {
@@ -55,14 +56,17 @@ export class Files {
     id: string,
     file: { readonly path: string; readonly append: boolean; readonly bytes: AsyncIterable<Buffer> },
   ): Promise<number> {
-    const { store, dataPlane } = this.#context
+    const { store, dataPlane, ephemeral } = this.#context
     const payload = { path: file.path, append: file.append }
     const about = { kind: 'file', action: 'write', path: insidePath(file.path) } as const
     const { sandbox, deed } = await this.#use(caller, id, { point: 'file.write', payload, about })
+    const change = ephemeral.begin(id)
+    const hashed = hashThrough(file.bytes, change.counts)
     const written = await doRecorded(this.#context, deed, async () => {
-      const bytes = await inSandbox(store, id, () => dataPlane.writeFile(id, file))
+      const bytes = await inSandbox(store, id, () => dataPlane.writeFile(id, { ...file, bytes: hashed.bytes }))
       return { value: bytes, payload: { bytes } }
     })
+    change.finish({ ...payload, bytes: written, sha256: hashed.digest() })
     await this.#activity.touch(sandbox)
     return written
   }
@@ -97,27 +101,30 @@ export class Files {
     id: string,
     of: { readonly path: string; readonly bytes: AsyncIterable<Buffer> },
   ): Promise<TarSummary> {
-    const { store, dataPlane } = this.#context
+    const { store, dataPlane, ephemeral } = this.#context
     const payload = { path: of.path, archive: true }
     const about = { kind: 'file', action: 'write', path: insidePath(of.path) } as const
     const { sandbox, deed } = await this.#use(caller, id, { point: 'file.write', payload, about })
     const archive = new JudgedArchive(async (entries) =>
       this.#passEntries(caller, deed, { ...of, action: 'write', entries }),
     )
+    const change = ephemeral.begin(id)
     const summary = await doRecorded(this.#context, deed, async () => {
       const bytes = await readAhead(archive.judge(of.bytes))
       archive.isPassedOn = true
       await inSandbox(store, id, () => dataPlane.writeArchive(id, { path: of.path, bytes }))
       return { value: archive.summary, payload: { ...archive.summary } }
     })
+    change.finish({ ...payload, ...summary })
     await this.#activity.touch(sandbox)
     return summary
   }
 
   async operate(caller: Caller, id: string, operation: FileOperation): Promise<FileAnswer> {
-    const { store, dataPlane } = this.#context
+    const { store, dataPlane, ephemeral } = this.#context
     const { op, ...payload } = operation
     const { deed } = await this.#use(caller, id, { point: POINT_OF[op], payload, about: aboutOf(operation) })
+    if (POINT_OF[op] !== 'file.list') ephemeral.append(id, operation)
     return doRecorded(this.#context, deed, async () => ({
       value: await inSandbox(store, id, () => dataPlane.file(id, operation)),
     }))

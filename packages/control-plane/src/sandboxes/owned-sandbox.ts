@@ -66,3 +66,8 @@ export async function inSandbox<T>(store: Store, id: string, ask: () => Promise<
     throw new AirlockError(row?.state === 'active' ? 'guest_lost' : 'sandbox_ended', undefined, { cause: error })
   }
 }
+
+/** Whether programs in it can write to the host: such effects outlive the sandbox and a failing host. */
+export function writesOutside({ mounts }: Pick<StoredSandbox, 'mounts'>): boolean {
+  return mounts.some(({ mode }) => mode === 'rw')
+}

@@ -97,6 +97,7 @@ export class Termination {
   async terminateInTurn(id: string, end: End): Promise<StoredSandbox> {
     const row = await this.#context.store.query((db) => findSandbox(db, id))
     if (!row) throw new AirlockError('sandbox_not_found')
+    this.#context.ephemeral.remove(id)
     if (isEnded(row.state)) return row
     const ending = this.#endings.get(id) ?? { ...end, error: errorOf(end), destroyed: undefined, isNoted: false }
     const stopping = await this.#mark(row, ending)

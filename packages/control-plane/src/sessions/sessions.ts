@@ -244,8 +244,10 @@ export class Sessions {
       readonly passed: Governed
     },
   ): Promise<StoredSession> {
-    const { audit, clock } = this.#context
+    const { audit, clock, ephemeral } = this.#context
     const row = newRow(sandbox, { ...of, now: clock.now() })
+    const { runtime, cwd, env } = of.body
+    ephemeral.append(sandbox.id, { session: { runtime, cwd, env } })
     const deed = saying(of.passed, { session: row.id }, sandbox.id)
     await audit.require({ ...deed, status: 'requested' })
     this.#opening.add(row.id)

@@ -23,6 +23,7 @@ import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { boundTimeout, deedOf, describeError, type Governed, saying } from '../evidence/evidence.ts'
 import { toStep } from '../sandboxes/nouns.ts'
+import { writesOutside } from '../sandboxes/owned-sandbox.ts'
 import { OpenOutputs } from '../commands/open-outputs.ts'
 import { inSession, ownedSession, type Place, readableSession, usableSession } from './owned-session.ts'
 import type { Sessions } from './sessions.ts'
@@ -146,13 +147,15 @@ export class Steps {
     place: Place,
     of: Asked,
   ): Promise<{ readonly row: StoredStep; readonly deed: Governed; readonly timeoutMs: number }> {
-    const { clock, guardian } = this.#context
+    const { clock, guardian, ephemeral } = this.#context
     const { code, timeoutMs: askedMs } = of.body
     const row = newRow(place, { ...of, now: clock.now() })
     const asked = deedOf(of.caller, place.sandbox, { point: 'step.run', payload: requestOf(row, place, of.body) })
     const env = Object.keys(of.body.env)
     const about = { kind: 'code', runtime: place.session.runtime, code, env, timeoutMs: askedMs } as const
     const passed = await guardian.pass(of.caller, asked, about)
+    const { stepId: _stepId, ...step } = of.body
+    ephemeral.append(place.sandbox.id, { runtime: place.session.runtime, step })
     const timeoutMs = boundTimeout(askedMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
   }
@@ -249,11 +252,6 @@ interface Asked {
   readonly caller: Caller
   readonly body: RunStepBody
   readonly codeHash: string
-}
-
-/** What it writes there a failing host does not take along. */
-function writesOutside({ mounts }: Place['sandbox']): boolean {
-  return mounts.some(({ mode }) => mode === 'rw')
 }
 
 const DUPLICATE = { code: 'step_mismatch', message: 'The id belongs to an earlier step, whose result was answered.' }

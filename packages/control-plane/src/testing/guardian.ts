@@ -4,6 +4,7 @@ import { createLog } from '@airlock/std'
 import type { AnyCaller } from '../app/caller.ts'
 import { type Approvals, Guardian } from '../policies/guardian.ts'
 import { KillList } from '../kills/kill-list.ts'
+import { EphemeralSandboxes } from '../sandboxes/ephemeral-sandboxes.ts'
 import { PolicyBook } from '../policies/policy-book.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { Context } from '../app/context.ts'
@@ -13,11 +14,13 @@ export function makeGuardian(
   store: Store,
   audit: AuditSink,
   kills = new KillList(),
-): Pick<Context, 'policies' | 'guardian'> {
+): Pick<Context, 'policies' | 'guardian' | 'ephemeral'> {
   const log = createLog({ process: 'control-plane', level: 'silent', write: () => {} })
   const policies = new PolicyBook({ store, log, default: 'allow' })
-  const guardian = new Guardian({ book: policies, sources: [], approvals: new UnansweredApprovals(), audit, kills })
-  return { policies, guardian }
+  const ephemeral = new EphemeralSandboxes()
+  const approvals = new UnansweredApprovals()
+  const guardian = new Guardian({ book: policies, sources: [], approvals, audit, kills, ephemeral })
+  return { policies, guardian, ephemeral }
 }
 
 /** Nobody can be asked: an *ask* stays unanswered. */

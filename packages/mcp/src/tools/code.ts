@@ -140,7 +140,8 @@ async function runOnce(
   signal.throwIfAborted()
   progress.say(sandbox === undefined ? 'starting a sandbox' : 'starting an interpreter')
   // Not aborted: what has begun must be known, to be ended.
-  const create = createFor(language, asked)
+  const wanted = createFor(language, asked)
+  const create = sandbox === undefined ? { template: SESSION_TEMPLATES[language], ...wanted, ephemeral: true } : wanted
   const { id } = await routes.call('createSession', { body: { runtime: language, sandbox, create } })
   try {
     return await runStep({ params: { id }, body: step }, call)

@@ -93,6 +93,7 @@ export const DESTRUCTION: readonly RuleInput[] = [
     effect: 'ask',
     risk: 'high',
     reason: 'It removes the whole workspace.',
+    when: { ephemeral: false },
     match: { programs: ['rm', 'shred'], flags: ['-r', '-R', '--recursive'], paths: ['/workspace', '/workspace/[*]'] },
     examples: { match: ['rm -rf /workspace'], notMatch: ['rm -rf /workspace/dist', 'cd build && rm -rf *'] },
   },
