@@ -104,6 +104,11 @@ const EVERYWHERE: readonly Case[] = [
     line: { shell: 'head -c 300M /dev/zero > /workspace/x' },
     ends: { exitCode: 1, cause: 'disk_full' },
   },
+  {
+    what: 'one that fills the disk by large writes',
+    line: { shell: 'dd if=/dev/zero of=/workspace/x bs=1M count=300' },
+    ends: { exitCode: 1, cause: 'disk_full' },
+  },
 ]
 
 const STANDARD: readonly Case[] = [

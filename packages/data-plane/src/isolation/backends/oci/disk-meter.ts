@@ -19,8 +19,9 @@ export interface DiskReading {
 /** A descriptor of a place, for nothing but to name it. Node has no name for the flag. */
 const O_PATH = 0o10_000_000
 const SECTOR_BYTES = 512
-/** What ext4 set aside for a write that it refused is free again when the rest is written out: a few blocks. */
-const NO_ROOM_BYTES = 64 * 1024
+/** The kernel refuses a large write whole, so up to one page of the largest size stays free; of a small disk a share counts. */
+const NO_ROOM_BYTES = 2 * 1024 * 1024
+const NO_ROOM_SHARE = 1 / 32
 const ANYBODY_WRITES = 0o002
 
 /**
@@ -59,8 +60,8 @@ export class DiskMeter {
   /** Whether one of the places takes no more, or no more files. */
   isFull(): boolean {
     return this.#places.some(({ path }) => {
-      const { bsize, bavail, files, ffree } = statfsSync(path)
-      return bavail * bsize < NO_ROOM_BYTES || (files > 0 && ffree === 0)
+      const { bsize, blocks, bavail, files, ffree } = statfsSync(path)
+      return bavail * bsize < Math.min(NO_ROOM_BYTES, blocks * bsize * NO_ROOM_SHARE) || (files > 0 && ffree === 0)
     })
   }
 
