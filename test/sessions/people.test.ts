@@ -180,9 +180,9 @@ describe('what people do', requires('root', 'crun', 'python3'), () => {
       return said()
     }
 
-    async function leave(repl: CliProcess): Promise<void> {
-      repl.child.stdin.write('\u0004')
-      expect((await repl.ended).code).toBe(0)
+    async function leave(repl: CliProcess, keys = '\u0004', code = 0): Promise<void> {
+      repl.child.stdin.write(keys)
+      expect((await repl.ended).code).toBe(code)
       await expect.poll(living, PATIENT).toEqual([])
     }
 
@@ -197,6 +197,12 @@ describe('what people do', requires('root', 'crun', 'python3'), () => {
       expect(await type(repl, '1 / 0\r', /\n>>> $/)).toContain('ZeroDivisionError: division by zero\n')
       await type(repl, 'import time; print("on"); time.sleep(60)\r', /\non\n/)
       expect(await type(repl, '\u0003', /\n>>> $/)).toContain('KeyboardInterrupt')
+      expect(await type(repl, 'squ\t', /square\($/)).toContain('square(')
+      expect(await type(repl, '3)\r', /\n>>> $/)).toBe('3)\n9\n>>> ')
+      expect(await type(repl, '!echo $((6*7)) >&2\r', /\n>>> $/)).toBe('!echo $((6*7)) >&2\n42\n>>> ')
+      expect(await type(repl, 'input()\r', /\n>>> $/)).toContain('airlock: code at the prompt has no input to read.')
+      await type(repl, '!echo on; sleep 600\r', /\non\n/)
+      await type(repl, '\u0003', />>> $/)
       expect(await type(repl, 'square(3)\r', /\n>>> $/)).toBe('square(3)\n9\n>>> ')
       await leave(repl)
       const again = open('python --template base')
@@ -213,13 +219,17 @@ describe('what people do', requires('root', 'crun', 'python3'), () => {
       await type(node, 'return n * 2\r', /\n\.\.\. $/)
       await type(node, '}\r', /\n> $/)
       expect(await type(node, 'await twice(21)\r', /\n> $/)).toBe('await twice(21)\n42\n> ')
-      await leave(node)
+      await type(node, 'Math.ab\t', /Math\.abs$/)
+      await type(node, '(-3)\r', /\n3\n> $/)
+      await leave(node, '.exit\r')
       const bash = open('bash')
       await type(bash, '', /\n\$ $/)
       await type(bash, 'cd /tmp; cat <<EOF\r', /\n> $/)
       expect(await type(bash, 'a $((6*7))\rEOF\r', /\n\$ $/)).toMatch(/\na 42\n\$ $/)
       expect(await type(bash, 'pwd\r', /\n\$ $/)).toBe('pwd\n/tmp\n$ ')
-      await leave(bash)
+      await type(bash, 'cd /works\t', /cd \/workspace$/)
+      await type(bash, '\r', /\n\$ $/)
+      await leave(bash, 'exit 3\r', 3)
       expect(readdirSync(join(home, '.airlock')).toSorted()).toEqual(['history-bash', 'history-node', 'history-python'])
     })
   })

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { showsPictures } from './text/inline-picture.ts'
 
 export interface CliConfig {
   readonly version: string
@@ -6,13 +7,16 @@ export interface CliConfig {
   readonly allowsColor: boolean
   /** Whether a terminal can be drawn on, not only written to. */
   readonly canDraw: boolean
+  /** Whether a terminal shows pictures. */
+  readonly showsPictures: boolean
 }
 
 export function readConfig(): CliConfig {
   const { version } = parsePackage(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   const { NO_COLOR, TERM } = process.env
   const canDraw = TERM !== undefined && TERM !== 'dumb'
-  return { version, allowsColor: (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb', canDraw }
+  const allowsColor = (NO_COLOR === undefined || NO_COLOR === '') && TERM !== 'dumb'
+  return { version, allowsColor, canDraw, showsPictures: showsPictures(process.env) }
 }
 
 function parsePackage(text: string): { readonly version: string } {

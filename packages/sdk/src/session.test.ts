@@ -29,6 +29,7 @@ describe('sessions', () => {
       ttlMs: 60_000,
     })
     expect((await airlock.sessions.get(opened.id)).data).toEqual(opened.data)
+    expect((await opened.sandbox()).data.id).toBe(sandbox.id)
     const listed = await airlock.sessions.list({ sandbox: sandbox.id })
     expect(listed.items.map((one) => one.id)).toEqual([opened.id])
     expect((await opened.restart()).data.restarts).toBe(1)

@@ -1,6 +1,6 @@
 import { SandboxFiles } from './files.ts'
 import type { CreateSessionBody, Runtime, Session as SessionData, SessionState, Step, StepEvent } from './nouns.ts'
-import type { CreateOptions } from './sandbox.ts'
+import { type CreateOptions, Sandbox } from './sandbox.ts'
 import { collectStep, SessionStep, streamStep, type StepCallbacks, type StepOptions, type StepResult } from './step.ts'
 import type { Transport } from './transport/transport.ts'
 
@@ -75,6 +75,12 @@ export class Session implements AsyncDisposable {
   ): Promise<{ readonly items: readonly Step[]; readonly nextCursor: string | null }> {
     const { signal, ...query } = page
     return this.#transport.json('listSteps', { params: this.#params, query, signal })
+  }
+
+  /** The sandbox that it runs in, for commands beside it. */
+  async sandbox(signal?: AbortSignal): Promise<Sandbox> {
+    const params = { id: this.#data.sandbox }
+    return new Sandbox(this.#transport, await this.#transport.json('getSandbox', { params, signal }))
   }
 
   /** Interrupts the step that runs, like Ctrl-C; what the session remembers is kept. */

@@ -43,6 +43,10 @@ class Session:
     def data(self) -> types.Session:
         return self._data
 
+    def sandbox(self) -> Sandbox:
+        """The sandbox that it runs in, for commands beside it."""
+        return Sandbox(self._transport, self._api.get_sandbox(self._data["sandbox"]))
+
     def run(
         self,
         code: str,

@@ -1,15 +1,18 @@
-import { AirlockError, type Runtime, type Session, type StepOptions } from '@airlock/sdk'
+import { AirlockError, type Runtime, type Sandbox, type Session, type StepOptions } from '@airlock/sdk'
 import { createInterface, type Interface } from 'node:readline'
 import { Exit, reportFailure } from '../failure.ts'
 import type { Interrupts } from '../run/interrupts.ts'
+import { OutputPrinter } from '../run/attach.ts'
 import { Pictures } from '../text/pictures.ts'
 import { StepPrinter } from '../run/step-printer.ts'
 import type { Terminal } from '../text/terminal.ts'
+import { complete } from './completion.ts'
 import { History } from './history.ts'
 import { isIncompleteBash } from './incomplete-bash.ts'
 import { isIncompleteNode } from './incomplete-node.ts'
 import { isIncompletePython } from './incomplete-python.ts'
 import { KeyGate } from './key-gate.ts'
+import { meaningOf } from './line-meaning.ts'
 
 interface Language {
   readonly prompt: string
@@ -26,6 +29,7 @@ const LANGUAGES: Readonly<Record<Runtime, Language>> = {
 /** Lines that come this close together were pasted, and belong together. */
 const PASTE_MS = 15
 const HISTORY = 1000
+const NO_STDIN = 'code at the prompt has no input to read. Set a variable instead, or run a file with --stdin.'
 /** Ends that no further line can change. */
 const OVER: ReadonlySet<string> = new Set([
   'session_expired',
@@ -46,6 +50,7 @@ export class Repl {
   readonly #history: History
   readonly #pictures = new Pictures(process.cwd())
   #leave: (exitCode: number | Promise<never>) => void = () => undefined
+  #sandbox: Sandbox | undefined
   #lines: string[] = []
   #pasting: NodeJS.Timeout | undefined
   #isLeaving = false
@@ -72,6 +77,8 @@ export class Repl {
       terminal: true,
       history: this.#history.load(),
       historySize: HISTORY,
+      completer: (line: string, done: (error: null, found: [string[], string]) => void) =>
+        void complete(this.#session, line).then((found) => done(null, found)),
       removeHistoryDuplicates: true,
     })
     const left = new Promise<number>((resolve) => (this.#leave = resolve))
@@ -118,10 +125,13 @@ export class Repl {
 
   async #submit(editor: Interface, gate: KeyGate, code: string): Promise<void> {
     if (code.trim() === '') return this.#prompt(editor)
+    const meaning = meaningOf(this.#session.runtime, code)
+    if (meaning?.kind === 'leave') return this.#leave(meaning.exitCode)
     let asked = 0
-    gate.close(() => this.#interrupt(++asked))
+    const ofShell = new AbortController()
+    gate.close(() => (meaning ? ofShell.abort() : this.#interrupt(++asked)))
     try {
-      await this.#run(code)
+      await (meaning ? this.#runShell(meaning.line, ofShell.signal) : this.#run(code))
     } finally {
       gate.open()
     }
@@ -129,10 +139,32 @@ export class Repl {
   }
 
   async #run(code: string): Promise<void> {
-    const printer = new StepPrinter(this.#terminal, this.#pictures)
+    const printer = new StepPrinter(this.#terminal, this.#pictures, NO_STDIN)
     const signal = this.#interrupts.stopped
     try {
       for await (const event of this.#session.stream(code, { ...this.#options, signal })) await printer.print(event)
+    } catch (error) {
+      if (signal.aborted || !(error instanceof AirlockError) || OVER.has(error.code)) throw error
+      reportFailure(this.#terminal, error)
+    }
+  }
+
+  /** A command beside the interpreter; Ctrl-C ends it. */
+  async #runShell(line: string, interrupted: AbortSignal): Promise<void> {
+    const { stopped: signal } = this.#interrupts
+    const { timeoutMs } = this.#options
+    try {
+      this.#sandbox ??= await this.#session.sandbox(signal)
+      const command = await this.#sandbox.start(
+        { shell: line },
+        { ...(timeoutMs === undefined ? {} : { timeoutMs }), signal },
+      )
+      const kill = (): void => void command.signal('SIGKILL').catch(() => undefined)
+      interrupted.addEventListener('abort', kill, { once: true })
+      if (interrupted.aborted) kill()
+      const printer = new OutputPrinter(this.#terminal)
+      for await (const event of command.events({ signal })) await printer.print(event)
+      await printer.finish()
     } catch (error) {
       if (signal.aborted || !(error instanceof AirlockError) || OVER.has(error.code)) throw error
       reportFailure(this.#terminal, error)

@@ -2,6 +2,7 @@ import { outputBytes, RichOutput, type Step, type StepError, type StepEvent } fr
 import { OutputPrinter } from './attach.ts'
 import { endSentence } from '../text/end-sentence.ts'
 import { missingModule } from '../text/missing-module.ts'
+import { inlinePicture } from '../text/inline-picture.ts'
 import { htmlToText } from '../text/html-text.ts'
 import type { Pictures } from '../text/pictures.ts'
 import { sanitizeText } from '../text/sanitize.ts'
@@ -15,9 +16,12 @@ export class StepPrinter {
   readonly #terminal: Terminal
   readonly #pictures: Pictures
   readonly #output: OutputPrinter
+  readonly #noStdin: string | undefined
   #atLineStart = true
 
-  constructor(terminal: Terminal, pictures: Pictures) {
+  /** `noStdin` is said where code wanted to read its input, and none was given. */
+  constructor(terminal: Terminal, pictures: Pictures, noStdin?: string) {
+    this.#noStdin = noStdin
     this.#terminal = terminal
     this.#pictures = pictures
     this.#output = new OutputPrinter(terminal)
@@ -42,6 +46,8 @@ export class StepPrinter {
   async #show(output: RichOutput): Promise<void> {
     await this.#startLine()
     const file = await this.#pictures.save(output)
+    const inline = this.#terminal.showsPictures ? inlinePicture(output) : undefined
+    if (inline !== undefined) await this.#terminal.write('stdout', inline)
     if (file !== undefined) return this.#terminal.note(`Saved ${file}`)
     const text = textOf(output)
     if (text !== undefined) await this.#write('stdout', Buffer.from(text.endsWith('\n') ? text : `${text}\n`))
@@ -60,6 +66,7 @@ export class StepPrinter {
     if (why !== undefined) await this.#note(why)
     const missing = step.error === null ? undefined : missingModule(step.error)
     if (missing !== undefined) await this.#note(missing)
+    if (step.error?.name === 'EOFError' && this.#noStdin !== undefined) await this.#note(this.#noStdin)
     if (step.restarted) await this.#note('the interpreter was started anew: what it remembered is gone')
     if (this.#terminal.isTty) await this.#startLine()
   }

@@ -9,9 +9,16 @@ export type Style = Parameters<typeof styleText>[0]
 /** Where the CLI prints. Results go to stdout; everything a person reads beside them goes to stderr. */
 export class Terminal {
   readonly #allowsColor: boolean
+  readonly #showsPictures: boolean
 
-  constructor(options: { readonly allowsColor: boolean }) {
+  constructor(options: { readonly allowsColor: boolean; readonly showsPictures?: boolean }) {
     this.#allowsColor = options.allowsColor
+    this.#showsPictures = options.showsPictures ?? false
+  }
+
+  /** Whether stdout shows pictures. */
+  get showsPictures(): boolean {
+    return this.#showsPictures && process.stdout.isTTY
   }
 
   get isTty(): boolean {
