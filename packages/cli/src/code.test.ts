@@ -246,7 +246,7 @@ describe('the prompt', () => {
     expect(await type(repl, 'echo $i; done\r', /\n\$ $/)).toBe('echo $i; done\n1\n2\n$ ')
     expect(await type(repl, 'echo a\rprintf b\r', /\n\$ $/)).toMatch(/\na\nb\n\$ $/)
     expect(await type(repl, `printf '\\033[2J'\r`, /\n\$ $/)).toContain('␛[2J')
-    expect(await type(repl, 'exit 3\r', /\n\$ $/)).toContain('Failed: ended with 3\n')
+    expect(await type(repl, '(exit 3)\r', /\n\$ $/)).toContain('Failed: ended with 3\n')
     repl.child.stdin.write('\u0004')
     expect((await repl.ended).code).toBe(0)
     expect(living()).toEqual([])

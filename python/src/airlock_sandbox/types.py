@@ -1043,6 +1043,8 @@ class PolicyRuleCommandWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleCommandExamples(TypedDict):
@@ -1088,6 +1090,8 @@ class PolicyRuleCodeWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleCodeExamples(TypedDict):
@@ -1124,6 +1128,8 @@ class PolicyRuleFileWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleFileExamples(TypedDict):
@@ -1160,6 +1166,8 @@ class PolicyRuleMountWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleMountExamples(TypedDict):
@@ -1199,6 +1207,8 @@ class PolicyRuleNetworkWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleNetworkExamples(TypedDict):
@@ -1234,6 +1244,8 @@ class PolicyRuleModelWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleModelExamples(TypedDict):
@@ -1288,6 +1300,8 @@ class PolicyRuleQuotaWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleQuotaExamples(TypedDict):
@@ -1326,6 +1340,8 @@ class PolicyRuleTierWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleTierExamples(TypedDict):
@@ -1363,6 +1379,8 @@ class PolicyRuleOperationWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleOperationExamples(TypedDict):
@@ -1418,7 +1436,7 @@ class QuarantinedHead(_QuarantinedHeadRequired, total=False):
     end: Literal[True]
 
 
-class Question(TypedDict):
+class _QuestionRequired(TypedDict):
     point: "Point"
     tenant: str
     actor: str
@@ -1426,6 +1444,10 @@ class Question(TypedDict):
     agent: Optional[str]
     sandbox: Optional[str]
     operation: "Operation"
+
+
+class Question(_QuestionRequired, total=False):
+    ephemeral: bool
 
 
 class ResourceUsage(TypedDict):
@@ -2309,6 +2331,8 @@ class PolicyRuleInputCommandWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputCommandExamples(TypedDict, total=False):
@@ -2354,6 +2378,8 @@ class PolicyRuleInputCodeWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputCodeExamples(TypedDict, total=False):
@@ -2390,6 +2416,8 @@ class PolicyRuleInputFileWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputFileExamples(TypedDict, total=False):
@@ -2426,6 +2454,8 @@ class PolicyRuleInputMountWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputMountExamples(TypedDict, total=False):
@@ -2465,6 +2495,8 @@ class PolicyRuleInputNetworkWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputNetworkExamples(TypedDict, total=False):
@@ -2500,6 +2532,8 @@ class PolicyRuleInputModelWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputModelExamples(TypedDict, total=False):
@@ -2554,6 +2588,8 @@ class PolicyRuleInputQuotaWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputQuotaExamples(TypedDict, total=False):
@@ -2592,6 +2628,8 @@ class PolicyRuleInputTierWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputTierExamples(TypedDict, total=False):
@@ -2629,6 +2667,8 @@ class PolicyRuleInputOperationWhen(TypedDict, total=False):
     roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
     agents: List[str]
     sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
 
 
 class PolicyRuleInputOperationExamples(TypedDict, total=False):
@@ -2743,6 +2783,9 @@ class CreateSandboxBody(TypedDict, total=False):
     template: str
     labels: Dict[str, str]
     env: Dict[str, str]
+    # It is for one run and ends with it. Rules may ask less about it, and an approval holds for the same run in another
+    # sandbox.
+    ephemeral: bool
     ttlMs: int
     idleMs: int
     onIdle: Literal["terminate", "pause"]
@@ -2794,6 +2837,9 @@ class GetOrCreateSandboxBody(TypedDict, total=False):
     template: str
     labels: Dict[str, str]
     env: Dict[str, str]
+    # It is for one run and ends with it. Rules may ask less about it, and an approval holds for the same run in another
+    # sandbox.
+    ephemeral: bool
     ttlMs: int
     idleMs: int
     onIdle: Literal["terminate", "pause"]

@@ -78,7 +78,7 @@ export class Repl {
       history: this.#history.load(),
       historySize: HISTORY,
       completer: (line: string, done: (error: null, found: [string[], string]) => void) =>
-        void complete(this.#session, line).then((found) => done(null, found)),
+        void this.#complete(line, done),
       removeHistoryDuplicates: true,
     })
     const left = new Promise<number>((resolve) => (this.#leave = resolve))
@@ -147,6 +147,10 @@ export class Repl {
       if (signal.aborted || !(error instanceof AirlockError) || OVER.has(error.code)) throw error
       reportFailure(this.#terminal, error)
     }
+  }
+
+  async #complete(line: string, done: (error: null, found: [string[], string]) => void): Promise<void> {
+    done(null, await complete(this.#session, line))
   }
 
   /** A command beside the interpreter; Ctrl-C ends it. */

@@ -61,14 +61,18 @@ export class StepPrinter {
       const text = process.stderr.isTTY ? sanitizeText(said) : said
       await this.#terminal.write('stderr', `${this.#terminal.style('red', text, 'stderr')}\n`)
     }
-    // What the sandbox ended of an interpreter says so itself.
-    const why = step.error?.name === 'RuntimeCrashed' || step.cause === 'timeout' ? undefined : endSentence(step)
-    if (why !== undefined) await this.#note(why)
-    const missing = step.error === null ? undefined : missingModule(step.error)
-    if (missing !== undefined) await this.#note(missing)
-    if (step.error?.name === 'EOFError' && this.#noStdin !== undefined) await this.#note(this.#noStdin)
-    if (step.restarted) await this.#note('the interpreter was started anew: what it remembered is gone')
+    for (const note of this.#notesOn(step)) await this.#note(note)
     if (this.#terminal.isTty) await this.#startLine()
+  }
+
+  #notesOn(step: Step): readonly string[] {
+    const { error } = step
+    // What the sandbox ended of an interpreter says so itself.
+    const why = error?.name === 'RuntimeCrashed' || step.cause === 'timeout' ? undefined : endSentence(step)
+    const missing = error === null ? undefined : missingModule(error)
+    const unread = error?.name === 'EOFError' ? this.#noStdin : undefined
+    const anew = step.restarted ? 'the interpreter was started anew: what it remembered is gone' : undefined
+    return [why, missing, unread, anew].filter((note) => note !== undefined)
   }
 
   async #note(text: string): Promise<void> {
