@@ -201,7 +201,8 @@ describe('who may answer', () => {
       for (const answer of ['approve', 'reject'] as const)
         expect(await refusal(one.approvals[answer](id))).toMatchObject({
           code: 'forbidden',
-          message: 'Who asked for it does not answer it, nor does a key that was made by who asked.',
+          message:
+            'Who asked for it does not answer it, nor does a key of the same person or one that was made by who asked.',
         })
     expect(await asking.operator.approvals.approve(id)).toMatchObject({ state: 'approved' })
   })
@@ -214,6 +215,18 @@ describe('who may answer', () => {
     const third = asking.with((await second.keys.create({ name: 'third', role: 'admin' })).secret)
     expect(await refusal(third.approvals.approve(own))).toMatchObject({ code: 'forbidden' })
     expect(await asking.admin.approvals.approve(own)).toMatchObject({ state: 'approved' })
+  })
+
+  it('is not another key of the same person, though somebody else made both', async () => {
+    const ofPerson = async (person: string) => asking.key({ role: 'admin', person })
+    const [asks, answers, control] = [
+      await ofPerson('ann@example.com'),
+      await ofPerson('ann@example.com'),
+      await ofPerson('bob'),
+    ]
+    const id = await needed(append(await asks.sandboxes.get(sandbox.id)))
+    expect(await refusal(answers.approvals.approve(id))).toMatchObject({ code: 'forbidden' })
+    expect(await control.approvals.approve(id)).toMatchObject({ state: 'approved' })
   })
 
   it('is never a key that is bound to agents, whatever its role, nor a developer or an auditor', async () => {

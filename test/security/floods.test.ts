@@ -5,7 +5,7 @@ import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:h
 import { fileURLToPath } from 'node:url'
 import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { BusyFlood, mcpText, type Plan, textOf } from '../support/busy-flood.ts'
+import { BusyFlood, mcpText, OTHERS, type Plan, textOf } from '../support/busy-flood.ts'
 import { removeHome } from '../support/leftovers.ts'
 import { pidOf } from '../support/pid-of.ts'
 import { requires } from '../support/requires.ts'
@@ -14,7 +14,6 @@ import { startServer, type TestServer } from '../support/server.ts'
 import { call, createSandboxes, hostileKeys, newcomers } from './newcomers.ts'
 
 const PROGRAM = fileURLToPath(new URL('../support/silent-callers.ts', import.meta.url))
-const OTHERS = Array.from({ length: 20 }, (_, at) => `127.0.0.${at + 2}`)
 const OWN = ['127.0.0.1']
 const HEAD = 'GET /v1/sandboxes HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer al_'
 const BODY =
@@ -43,6 +42,8 @@ const REQUESTS = 1_024
 const TENANT_SHARE = 4_096
 /** Longer than a test: closed connections are not replaced. */
 const NEVER_MS = 1_000_000
+/** From many addresses: a slow server would close strangers of one address before it has read their key. */
+const ONCE = { mode: 'hold', from: OTHERS, againMs: NEVER_MS } as const
 /** Memory that may stay after all bodies ended. */
 const LEFT_MB = 64
 
@@ -109,7 +110,7 @@ describe('the API stays open to other tenants', requires('root'), () => {
   it('while one key opens connections at /mcp: its share is kept, and the rest is closed', async () => {
     const [key = ''] = await hostileKeys(server, 1)
     const sandboxes = await createSandboxes(server, 2)
-    const many = await flood({ count: SHARE + 500, texts: [mcpText(key, 'ping')], mode: 'hold', againMs: NEVER_MS })
+    const many = await flood({ count: SHARE + 500, texts: [mcpText(key, 'ping')], ...ONCE })
     await many.until(({ opened, open, answers }) => opened === SHARE + 500 && open <= SHARE && '429' in answers)
     for (const one of newcomers(server, sandboxes)) await call(server, one)
     // Connections within the share stay, except those refused with an unread body.
@@ -122,7 +123,7 @@ describe('the API stays open to other tenants', requires('root'), () => {
     const keys = await hostileKeys(server, 9)
     const sandboxes = await createSandboxes(server, 2)
     const texts = keys.map((key) => textOf('GET', '/v1/whoami', { key }))
-    const many = await flood({ count: 9 * 500, texts, mode: 'hold', againMs: NEVER_MS })
+    const many = await flood({ count: 9 * 500, texts, ...ONCE })
     await many.until(({ opened, open, answers }) => opened === 9 * 500 && open <= TENANT_SHARE && '429' in answers)
     for (const one of newcomers(server, sandboxes)) await call(server, one)
     const { open } = await many.counts()

@@ -229,6 +229,10 @@ describe('two sessions of one sandbox', () => {
     const step = http.run(one.id, { code: waits })
     const forge = `
 import os
+# The control: a name that is known can be written to.
+own = os.open(os.readlink('/proc/self/fd/1'), os.O_WRONLY | os.O_NONBLOCK)
+os.write(own, b'control\\n')
+os.close(own)
 opened = 0
 for at in range(512):
     try:
@@ -241,7 +245,7 @@ except OSError as error: listed = error.strerror
 open('/workspace/tried', 'w').close()
 print(opened, listed)`
     const tried = await http.run(other.id, { code: forge })
-    expect([(await step).stdout, tried.stdout]).toEqual(['began\nended\n', '0 Permission denied\n'])
+    expect([(await step).stdout, tried.stdout]).toEqual(['began\nended\n', 'control\n0 Permission denied\n'])
     await Promise.all([one, other].map(({ id }) => http.send('POST', `/v1/sessions/${id}/terminate`)))
   })
 })

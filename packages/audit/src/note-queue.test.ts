@@ -46,6 +46,29 @@ async function startMortal(): Promise<{ readonly taken: string[] }> {
   return { taken }
 }
 
+/** A recorder to which one tenant's chain is broken, until it is told otherwise. */
+async function startWithBroken(tenant: string) {
+  const state = { isBroken: true, refused: 0, taken: [] as unknown[] }
+  const serve = (socket: Socket) => {
+    const lines = new LineSocket(socket, {
+      onClose: () => {},
+      onLine: (line) => {
+        const request = recorderRequest.parse(JSON.parse(line))
+        if (request.op !== 'append') return
+        const isRefused = state.isBroken && request.record.tenant === tenant
+        if (isRefused) state.refused += 1
+        else state.taken.push(request.record.payload?.['at'])
+        const refusal = { type: 'error', code: 'evidence_broken', message: 'broken' }
+        lines.send(JSON.stringify({ id: request.id, ...(isRefused ? refusal : { type: 'ok', result: null }) }))
+      },
+    })
+    lines.resume()
+  }
+  server = createServer({ pauseOnConnect: true }, serve)
+  await new Promise<void>((resolve) => server?.listen(join(dir, 'recorder.sock'), resolve))
+  return state
+}
+
 const record = (tenant: string, status: NewRecord['status']): NewRecord => ({
   tenant,
   actor: 'system',
@@ -69,6 +92,27 @@ it('sends what came later after what must be sent again, and holds up no other t
     notes.add(record('two', 'done'))
     await notes.flush(20_000)
     expect(taken).toEqual(['two done', 'one requested', 'one done'])
+  } finally {
+    notes.close()
+    link.close()
+  }
+})
+
+it('tries one note of a tenant whose chain is broken, and sends all in order once it is whole', async () => {
+  const count = 1_000
+  const state = await startWithBroken('one')
+  const link = new RecorderLink(join(dir, 'recorder.sock'))
+  const of = { link, spillDir: join(dir, 'spill'), acknowledged: new Acknowledged(), clock: systemClock, log }
+  const notes = new NoteQueue({ ...of, parkedMs: 20 })
+  const patient = { signal: deadline(100_000), everyMs: 5 }
+  try {
+    for (let at = 0; at < count; at++) notes.add({ ...record('one', 'done'), payload: { at } })
+    await waitFor(() => (state.refused >= count + 3 ? true : undefined), patient)
+    // All were sent once, and then one at a time.
+    expect(state.refused).toBeLessThan(count + 100)
+    state.isBroken = false
+    await waitFor(() => (state.taken.length === count ? true : undefined), patient)
+    expect(state.taken).toEqual(Array.from({ length: count }, (_, at) => at))
   } finally {
     notes.close()
     link.close()

@@ -40,6 +40,8 @@ export interface NoteQueueOptions {
   readonly log: Log
   /** Delay before the first retry; it doubles with each. */
   readonly firstRetryMs?: number
+  /** How long notes of a broken chain wait before one of them is tried. */
+  readonly parkedMs?: number
 }
 
 /**
@@ -59,13 +61,16 @@ export class NoteQueue {
   #failed: Note[] = []
   readonly #holding = new Set<string>()
   #entered = 0
-  readonly #parked = new Set<Note>()
+  /** By tenant. */
+  readonly #parked = new Map<string, Set<Note>>()
+  #parkedCount = 0
   #unparking: NodeJS.Timeout | undefined
   /** By tenant: the note that counts what was lost and is not on its way yet. */
   readonly #losses = new Map<string, Note>()
   #bytes = 0
   #sent = 0
   readonly #firstRetryMs: number
+  readonly #parkedMs: number
   #retryMs: number
   #retry: NodeJS.Timeout | undefined
   #onEmpty: (() => void)[] = []
@@ -76,6 +81,7 @@ export class NoteQueue {
     this.#log = options.log
     this.#firstRetryMs = options.firstRetryMs ?? FIRST_RETRY_MS
     this.#retryMs = this.#firstRetryMs
+    this.#parkedMs = options.parkedMs ?? PARKED_MS
     this.#acknowledged = options.acknowledged
     this.#spill = new Spill(options.spillDir, options.log)
     for (const [tenant, rids] of this.#spill.acknowledged) for (const rid of rids) this.#acknowledged.add(tenant, rid)
@@ -161,6 +167,7 @@ export class NoteQueue {
         this.#acknowledged.add(note.record.tenant, note.rid)
         note.onSettled?.('kept')
       }
+      this.#unparkAll(note.record.tenant)
       return
     }
     if (outcome.type === 'error' && PARKING.has(outcome.code)) return this.#park(note)
@@ -170,22 +177,47 @@ export class NoteQueue {
   }
 
   #park(note: Note): void {
-    this.#parked.add(note)
-    this.#unparking ??= setTimeout(() => this.#unpark(), PARKED_MS)
+    const { tenant } = note.record
+    const parked = this.#parked.get(tenant) ?? new Set()
+    this.#parked.set(tenant, parked.add(note))
+    this.#parkedCount += 1
+    this.#unparking ??= setTimeout(() => this.#tryParked(), this.#parkedMs)
     this.#wakeIfQuiet()
   }
 
-  #unpark(): void {
+  /** One of each tenant: thousands would hold up whoever waits for the others. */
+  #tryParked(): void {
     this.#unparking = undefined
-    this.#ready.push(...this.#parked)
-    this.#parked.clear()
+    for (const parked of this.#parked.values()) {
+      const [oldest] = [...parked].sort(byOrder)
+      if (oldest && this.#unpark(oldest)) this.#ready.push(oldest)
+    }
+    if (this.#parkedCount > 0) this.#unparking = setTimeout(() => this.#tryParked(), this.#parkedMs)
     this.#pump()
+  }
+
+  /** The recorder takes records of this tenant again. */
+  #unparkAll(tenant: string): void {
+    const parked = this.#parked.get(tenant)
+    if (!parked) return
+    const all = [...parked].sort(byOrder)
+    for (const note of all) this.#unpark(note)
+    this.#ready = [...all, ...this.#ready]
+  }
+
+  #unpark(note: Note): boolean {
+    const { tenant } = note.record
+    const parked = this.#parked.get(tenant)
+    if (!parked?.delete(note)) return false
+    this.#parkedCount -= 1
+    if (parked.size === 0) this.#parked.delete(tenant)
+    return true
   }
 
   #sendAgain(): void {
     this.#retry = undefined
     this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS)
-    this.#ready = [...this.#failed.sort((a, b) => a.order - b.order), ...this.#ready]
+    this.#ready = [...this.#failed.sort(byOrder), ...this.#ready]
     this.#failed = []
     this.#holding.clear()
     this.#pump()
@@ -204,14 +236,14 @@ export class NoteQueue {
 
   #remove(note: Note): void {
     this.#notes.delete(note.rid)
-    this.#parked.delete(note)
+    this.#unpark(note)
     this.#bytes -= note.bytes
     this.#spill.remove(note.rid, this.#notes)
     this.#wakeIfQuiet()
   }
 
   get #isQuiet(): boolean {
-    return this.#notes.size === this.#parked.size
+    return this.#notes.size === this.#parkedCount
   }
 
   #wakeIfQuiet(): void {
@@ -238,6 +270,10 @@ export class NoteQueue {
     const bytes = JSON.stringify(note.record).length
     return { ...note, order: this.#entered++, late: when === 'late', isSent: false, bytes }
   }
+}
+
+function byOrder(one: Note, other: Note): number {
+  return one.order - other.order
 }
 
 function lossRecord(tenant: string, lost: number): NewRecord {

@@ -56,13 +56,13 @@ describe('agent', () => {
 describe('keys and tenant', () => {
   it('prints a new key alone on stdout, once', async () => {
     expect(await airlock('tenant create acme')).toEqual(ok('acme\n'))
-    const made = await airlock('keys create first --tenant acme --role admin --expires 1d')
+    const made = await airlock('keys create first --tenant acme --role admin --expires 1d --person ann')
     expect(made.stdout).toMatch(/^al_\w{12}_\w{32}\n$/)
     expect(made.stderr).toMatch(/^Key \w{12}: admin of acme, until \S+Z\. It is not shown again\.\n$/)
     const id = made.stdout.split('_')[1] ?? ''
     const listed = await airlock('keys ls --tenant acme')
     expect(listed.stdout.split('\n')[1]).toMatch(
-      new RegExp(`^${id} +first +admin +all +good for 23h 59m|${id} +first +admin +all +good for 1d`),
+      new RegExp(`^${id} +first +admin +all +ann +good for 23h 59m|${id} +first +admin +all +ann +good for 1d`),
     )
     expect(listed.stdout).not.toContain(made.stdout.split('_')[2]?.trim())
     const rotated = await airlock(`keys rotate ${id} --overlap 1h --json`)

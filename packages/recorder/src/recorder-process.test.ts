@@ -12,6 +12,9 @@ import { aRecord, exportOf, RecorderProcess } from './testing/recorder-process.t
 
 const isRoot = process.getuid?.() === 0
 
+/** Connections of one process to the recorder. */
+const MOST_CLIENTS = 512
+
 describe('the recorder process', () => {
   it('acknowledges what it has, and its export verifies with the public key alone', async () => {
     await using recorder = await RecorderProcess.start()
@@ -337,6 +340,23 @@ describe.concurrent('a recorder whose host lost its power', () => {
       state: 'broken',
       reason: `it lacks ${rid}, which was acknowledged`,
     })
+  })
+})
+
+describe.concurrent('connections that say nothing whole', () => {
+  it('keep no newcomer out, however many they are, and end by themselves', async () => {
+    await using recorder = await RecorderProcess.start()
+    const client = recorder.client()
+    await client.require(aRecord(1))
+    const silent = Array.from({ length: MOST_CLIENTS + 100 }, () =>
+      connect(recorder.socket('control-plane')).on('error', () => {}),
+    )
+    for (const socket of silent) socket.resume().write('{"id":')
+    const closed = Promise.all(silent.map(async (socket) => once(socket, 'close')))
+    // The export has a connection of its own.
+    await client.require(aRecord(2))
+    expect(await allRecords(client)).toHaveLength(2)
+    await closed
   })
 })
 

@@ -6,8 +6,12 @@ import { LineSocket, listenForConnections, type PrivateListener } from '@airlock
 import { z } from 'zod'
 import type { Recorder } from './recorder.ts'
 
-/** Whoever follows a chain has a connection of its own. */
+/** A client that follows a chain has a connection of its own. Beyond it the one that was idle for longest closes. */
 const MAX_CLIENTS = 512
+/** Connections that wait for one that closes. */
+const SPARE_CLIENTS = 64
+/** Longest time for the rest of a request. */
+const LINE_MS = 5_000
 const MAX_UNANSWERED = 2048
 /** A reader that takes nothing of an export for so long has its connection ended. */
 const STALLED_MS = 60_000
@@ -27,12 +31,14 @@ export interface RecorderServerOptions {
 /** One socket of the recorder, for one process. Only the control plane may read. */
 export class RecorderServer {
   readonly #options: RecorderServerOptions
+  /** Those that asked last are last. */
+  readonly #connections = new Set<Connection>()
 
   static async listen(options: RecorderServerOptions): Promise<PrivateListener> {
     const server = new RecorderServer(options)
     const { path, uid, ready } = options
     const onConnection = (socket: Socket) => void ready.then(() => server.#serve(socket))
-    return listenForConnections({ unix: path, uid }, { maxConnections: MAX_CLIENTS, onConnection })
+    return listenForConnections({ unix: path, uid }, { maxConnections: MAX_CLIENTS + SPARE_CLIENTS, onConnection })
   }
 
   private constructor(options: RecorderServerOptions) {
@@ -40,20 +46,39 @@ export class RecorderServer {
   }
 
   #serve(socket: Socket): void {
-    let unanswered = 0
     const gone = new AbortController()
     const lines = new LineSocket(socket, {
-      onClose: () => gone.abort(),
+      lineMs: LINE_MS,
+      onClose: () => {
+        this.#connections.delete(connection)
+        gone.abort()
+      },
       onLine: (line) => {
-        unanswered += 1
-        if (unanswered >= MAX_UNANSWERED) lines.pause()
-        void this.#answer(line, { lines, gone: gone.signal }).finally(() => {
-          unanswered -= 1
-          if (unanswered < MAX_UNANSWERED / 2) lines.resume()
+        // It asked last now.
+        this.#connections.delete(connection)
+        this.#connections.add(connection)
+        connection.unanswered += 1
+        if (connection.unanswered >= MAX_UNANSWERED) lines.pause()
+        void this.#answer(line, connection).finally(() => {
+          connection.unanswered -= 1
+          if (connection.unanswered < MAX_UNANSWERED / 2) lines.resume()
         })
       },
     })
+    const connection: Connection = { lines, gone: gone.signal, unanswered: 0 }
+    if (this.#makeRoom()) this.#connections.add(connection)
+    else lines.destroy()
     lines.resume()
+  }
+
+  /** False when every connection waits for an answer. */
+  #makeRoom(): boolean {
+    if (this.#connections.size < MAX_CLIENTS) return true
+    const idle = this.#connections.values().find(({ unanswered }) => unanswered === 0)
+    if (!idle) return false
+    this.#connections.delete(idle)
+    idle.lines.destroy()
+    return true
   }
 
   async #answer(line: string, client: Client): Promise<void> {
@@ -122,6 +147,10 @@ interface Client {
   readonly lines: LineSocket
   /** Aborts when the connection is closed. */
   readonly gone: AbortSignal
+}
+
+interface Connection extends Client {
+  unanswered: number
 }
 
 async function* followedLines(source: AsyncIterable<Followed>): AsyncGenerator<string> {

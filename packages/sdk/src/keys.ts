@@ -7,6 +7,8 @@ export interface CreateKeyOptions extends Pick<CreateKeyBody, 'name' | 'role'> {
   /** The only agents that the key may act for. */
   readonly agents?: readonly string[] | undefined
   readonly platform?: boolean | undefined
+  /** Who holds it, such as an address. The person of the calling key when absent. */
+  readonly person?: string | undefined
   readonly expiresInMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }

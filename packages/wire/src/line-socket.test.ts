@@ -11,16 +11,18 @@ import { listenForConnections, type PrivateListener } from './private-listener.t
 let dir: string
 let listener: PrivateListener
 let heard: string[]
+let bounds: { readonly lineMs?: number }
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-wire-'))
   heard = []
+  bounds = {}
   const onConnection = (socket: Socket) => {
     const onLine = (line: string) => {
       heard.push(line)
       lines.send(`heard ${line.length}`)
     }
-    const lines = new LineSocket(socket, { onLine, onClose: () => heard.push('closed') })
+    const lines = new LineSocket(socket, { onLine, onClose: () => heard.push('closed'), ...bounds })
     lines.resume()
   }
   listener = await listenForConnections(
@@ -57,4 +59,18 @@ it('answers a line at the bound, and ends a connection with one above it', async
   await new Promise((resolve) => other.on('close', resolve))
   expect(heard.map((line) => line.length)).toEqual([MAX_LINE_BYTES, 'closed'.length])
   socket.destroy()
+})
+
+it('ends a connection that leaves a line unfinished, and keeps one that is silent between lines', async () => {
+  bounds = { lineMs: 20 }
+  const silent = dial()
+  silent.write('one\n')
+  await once(silent, 'data')
+  const half = dial()
+  half.write('two\nthr')
+  await once(half.resume(), 'close')
+  expect(heard).not.toContain('thr')
+  silent.write('four\n')
+  expect(String((await once(silent, 'data'))[0])).toBe('heard 4\n')
+  silent.destroy()
 })

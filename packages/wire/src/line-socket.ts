@@ -5,6 +5,8 @@ interface Listener {
   onLine(line: string): void
   /** Called once: nothing comes or goes any more. */
   onClose(): void
+  /** Longest time for the rest of a line; then the connection ends. Not counted while paused. Absent: no bound. */
+  readonly lineMs?: number
 }
 
 /**
@@ -13,15 +15,21 @@ interface Listener {
  */
 export class LineSocket {
   readonly #socket: Socket
+  readonly #splitter = new LineSplitter()
+  readonly #lineMs: number | undefined
+  #unfinished: NodeJS.Timeout | undefined
   #out: string[] = []
   #isHurried = false
 
   constructor(socket: Socket, listener: Listener) {
     this.#socket = socket
-    const splitter = new LineSplitter()
+    this.#lineMs = listener.lineMs
     socket.on('data', (chunk: Buffer) => {
       try {
-        for (const line of splitter.push(chunk)) listener.onLine(line)
+        const lines = this.#splitter.push(chunk)
+        if (lines.length > 0) this.#stopWaiting()
+        this.#waitForRest()
+        for (const line of lines) listener.onLine(line)
       } catch {
         // A line above the bound: there is no way to find the next one, so the connection ends.
         socket.destroy()
@@ -29,7 +37,20 @@ export class LineSocket {
     })
     // 'close' always follows, and says all there is to say.
     socket.on('error', () => {})
-    socket.on('close', () => listener.onClose())
+    socket.on('close', () => {
+      this.#stopWaiting()
+      listener.onClose()
+    })
+  }
+
+  #waitForRest(): void {
+    if (this.#lineMs === undefined || !this.#splitter.isWithin || this.#socket.isPaused()) return
+    this.#unfinished ??= setTimeout(() => this.#socket.destroy(), this.#lineMs)
+  }
+
+  #stopWaiting(): void {
+    clearTimeout(this.#unfinished)
+    this.#unfinished = undefined
   }
 
   send(line: string): void {
@@ -74,10 +95,12 @@ export class LineSocket {
 
   pause(): void {
     this.#socket.pause()
+    this.#stopWaiting()
   }
 
   resume(): void {
     this.#socket.resume()
+    this.#waitForRest()
   }
 
   /** What was sent still goes out. */

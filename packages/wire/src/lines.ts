@@ -24,6 +24,11 @@ export class LineSplitter {
     return lines
   }
 
+  /** Whether a line has begun and not ended. */
+  get isWithin(): boolean {
+    return this.#length > 0
+  }
+
   #add(part: Buffer): void {
     this.#length += part.length
     if (this.#length > MAX_LINE_BYTES) throw new AirlockError('body_too_large', 'A line is too long.')

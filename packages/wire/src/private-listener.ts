@@ -31,9 +31,15 @@ interface HttpOptions {
 }
 
 const HEADERS_MS = 5_000
+/** How often Node looks for heads that are late. */
+const CHECK_MS = 1_000
 
 export async function listenForHttp(address: PrivateAddress, options: HttpOptions): Promise<PrivateListener> {
-  const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: options.requestMs }
+  const timeouts = {
+    headersTimeout: HEADERS_MS,
+    requestTimeout: options.requestMs,
+    connectionsCheckingInterval: CHECK_MS,
+  }
   const server = createHttpServer(timeouts, options.onRequest)
   if (options.onUpgrade) server.on('upgrade', options.onUpgrade)
   return listen(server, address, options.maxConnections)

@@ -143,11 +143,18 @@ class Keys:
         tenant: Optional[str] = None,
         agents: Optional[List[str]] = None,
         platform: Optional[bool] = None,
+        person: Optional[str] = None,
         expires_in_ms: Optional[int] = None,
     ) -> types.NewApiKey:
         """The answer holds the secret; no later call does."""
         body = body_of(
-            name=name, role=role, tenant=tenant, agents=agents, platform=platform, expires_in_ms=expires_in_ms
+            name=name,
+            role=role,
+            tenant=tenant,
+            agents=agents,
+            platform=platform,
+            person=person,
+            expires_in_ms=expires_in_ms,
         )
         return self._api.create_key(body)
 

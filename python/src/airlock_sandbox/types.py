@@ -189,6 +189,7 @@ class ApiKey(TypedDict):
     revokedAt: Optional[str]
     lastUsedAt: Optional[str]
     replaces: Optional[str]
+    person: Optional[str]
 
 
 class Approval(TypedDict):
@@ -3054,6 +3055,8 @@ class CreateKeyBody(_CreateKeyBodyRequired, total=False):
     agents: List[str]
     # It may do what is of the whole server; only such a key makes another.
     platform: bool
+    # Who holds the key. No key answers an ask of the same person. The person of your own key when absent.
+    person: str
     # It does not expire when absent.
     expiresInMs: int
 

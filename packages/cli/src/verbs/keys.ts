@@ -22,6 +22,7 @@ interface CreateOptions extends JsonOption {
   readonly agent?: readonly string[]
   readonly platform?: boolean
   readonly expires?: number
+  readonly person?: string
 }
 
 function addCreate(keys: Command, context: Context): void {
@@ -31,10 +32,11 @@ function addCreate(keys: Command, context: Context): void {
     .option('--tenant <tenant>', 'of another tenant; needs a key of the platform')
     .option('--agent <agent>', 'it may act for this agent only; may be given several times', collectWords)
     .option('--platform', 'it may also do what concerns the whole server')
+    .option('--person <person>', 'who holds it, like ann@example.com: no key of theirs answers what it asks for')
     .option('--expires <duration>', 'how long it is good, like 30d', parseDuration)
     .action(async (name: string, options: CreateOptions) => {
-      const { role, tenant, agent: agents, platform, expires: expiresInMs } = options
-      const asked = { name, role, tenant, agents, platform, expiresInMs }
+      const { role, tenant, agent: agents, platform, person, expires: expiresInMs } = options
+      const asked = { name, role, tenant, agents, platform, person, expiresInMs }
       await printNew(context, await new Airlock({ role: 'admin' }).keys.create(asked), options)
     })
 }
@@ -54,7 +56,7 @@ function addLs(keys: Command, context: Context): void {
       const api = new Airlock({ role: 'admin' }).keys
       const found = await listPages((cursor) => api.list({ tenant, all, cursor }))
       if (options.json === true) return terminal.printJson(found)
-      const head = ['ID', 'NAME', 'ROLE', 'AGENTS', 'STATE', 'LAST USED', 'CREATED BY']
+      const head = ['ID', 'NAME', 'ROLE', 'AGENTS', 'PERSON', 'STATE', 'LAST USED', 'CREATED BY']
       await terminal.print(renderTable(terminal, head, found.map(keyRow)))
     })
 }
@@ -95,6 +97,7 @@ function keyRow(key: ApiKey): Row {
     key.name,
     key.platform ? `${key.role}, platform` : key.role,
     key.agents?.join(' ') ?? 'all',
+    key.person ?? '-',
     stateOf(key),
     key.lastUsedAt === null ? 'never' : `${formatDuration(Date.now() - Date.parse(key.lastUsedAt))} ago`,
     key.createdBy,

@@ -77,7 +77,7 @@ export const SETTINGS = {
   oversubscribe_cpus: setting(z.coerce.number().min(0.1).max(1000).default(25), 'The same of its processors.'),
   oversubscribe_disk: setting(
     z.coerce.number().min(0.1).max(100).default(1),
-    'The same of its disk. Up to 1 every disk is set aside when it is made; beyond that writes inside can fail with EIO when the disk of the host is full. See budgets.md.',
+    'The same of its disk. Up to 1 every disk is set aside when it is made; beyond that a full host has no reserve, and writes inside that are not synced can be lost. See budgets.md.',
   ),
   disk_reserve_mb: setting(
     z.coerce

@@ -5,6 +5,12 @@ import { agentId, id, name, time, within } from './scalars.ts'
 
 export const keyId = z.string().regex(/^[0-9a-hjkmnp-tv-z]{12}$/, 'is not the id of a key')
 
+/** A person who holds keys: a name or an address. Lower-case, so that it is written in one way. */
+const person = z
+  .string()
+  .max(BOUNDS.nameLength)
+  .regex(/^[a-z0-9][a-z0-9._@+-]*$/, 'must be lower-case letters, digits, ".", "_", "@", "+" or "-"')
+
 export const createKeyBody = z.strictObject({
   name,
   role,
@@ -19,6 +25,9 @@ export const createKeyBody = z.strictObject({
     .boolean()
     .default(false)
     .describe('It may do what is of the whole server; only such a key makes another.'),
+  person: person
+    .optional()
+    .describe('Who holds the key. No key answers an ask of the same person. The person of your own key when absent.'),
   expiresInMs: within(BOUNDS.keyLifeMs).int().optional().describe('It does not expire when absent.'),
 })
 export type CreateKeyBody = z.infer<typeof createKeyBody>
@@ -47,6 +56,8 @@ export const apiKey = z.strictObject({
   lastUsedAt: time.nullable(),
   /** The key that this one took over from. */
   replaces: z.string().nullable(),
+  /** Who holds it, as its maker said. */
+  person: z.string().nullable(),
 })
 export type ApiKey = z.infer<typeof apiKey>
 

@@ -1,4 +1,4 @@
-import { AirlockError, BOUNDS, isReducing, type Route } from '@airlock/contract'
+import { AirlockError, BOUNDS, isReducing, type Route, type RouteName } from '@airlock/contract'
 import { decodeText, parseJson, tooLarge } from '@airlock/wire'
 import type { FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
@@ -9,6 +9,9 @@ const UPLOAD_IDLE_MS = 120_000
 const EMPTY_BYTES = 1024
 /** Bodies that reduce are read beyond every share of memory, so they are small. */
 const REDUCING_BYTES = 16 * 1024
+
+/** Routes whose bodies may take hours, but not pause. */
+const UPLOADS: ReadonlySet<string | null> = new Set<RouteName>(['writeFile', 'writeArchive', 'importTemplate'])
 
 type BodyRequest = Pick<FastifyRequest, 'headers' | 'admitted'>
 
@@ -54,6 +57,10 @@ export async function readText(request: BodyRequest, maxBytes: number): Promise<
 /** The body of an upload with backpressure. Stopping early leaves the connection whole, for the error to be answered. */
 export function readBytes(request: IncomingMessage): AsyncIterable<Buffer> {
   return boundedBytes(request, BOUNDS.uploadBytes)
+}
+
+export function isUpload(name: FastifyRequest['routeName']): boolean {
+  return UPLOADS.has(name)
 }
 
 /** Cuts off a client that stopped sending. Not for stdin: whoever types may think. */

@@ -1,10 +1,21 @@
-import { AirlockError, isAirlockError, ROUTES, toAirlockError, type Route, type RouteName } from '@airlock/contract'
-import { endWhenHeard, type Log } from '@airlock/std'
+import {
+  AirlockError,
+  BOUNDS,
+  isAirlockError,
+  ROUTES,
+  toAirlockError,
+  type Route,
+  type RouteName,
+} from '@airlock/contract'
+import { type DrainBounds, endWhenHeard, type Log } from '@airlock/std'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Readable } from 'node:stream'
-import { hasBody } from './body.ts'
+import { hasBody, isUpload } from './body.ts'
 import type { Answer } from './call.ts'
 import { cutWhenSlow, eventFrames, exactly } from './stream.ts'
+
+/** A refused upload is read to its end: many clients read no answer before. It holds the shares of its caller meanwhile. */
+const UPLOAD_DRAIN: DrainBounds = { bytes: BOUNDS.uploadBytes, ms: 10_000, counts: 'silence' }
 
 export interface Exchange {
   readonly request: FastifyRequest
@@ -116,5 +127,6 @@ function answerAndDrain({ request, reply }: Exchange, text: string): void {
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value)
   raw.writeHead(reply.statusCode, { connection: 'close', 'content-length': Buffer.byteLength(text) })
   raw.write(text)
-  endWhenHeard(request.raw, raw)
+  const isWithin = request.admitted !== null && !request.admitted.isBeyond
+  endWhenHeard(request.raw, raw, isWithin && isUpload(request.routeName) ? UPLOAD_DRAIN : undefined)
 }

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { systemClock } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sendThenRead } from '../../../../test/support/send-then-read.ts'
 import { PageSessions } from '../identity/page-sessions.ts'
 import { AMPLE_RATES, KEYS, startTestApi, type TestApi } from './testing/test-api.ts'
 import { testApp } from './testing/test-app.ts'
@@ -13,6 +14,8 @@ import { TEST_PAGE } from './testing/test-page.ts'
 
 const SANDBOX = `sbx_${'0'.repeat(26)}`
 const COMMAND = `cmd_${'0'.repeat(26)}`
+/** More than the buffers of a connection hold, and than strangers may send in vain. */
+const REFUSED_BYTES = 60 * 1024 * 1024
 
 let api: TestApi
 beforeAll(async () => {
@@ -299,6 +302,15 @@ describe('bounds', () => {
     })
     expect(status).toBe(413)
     expect(sent).toBeLessThan(64e6)
+  })
+
+  it('answers a refused upload of any size, also to a client that sends all of it before it reads', async () => {
+    const upload = async (query: string) => {
+      const path = `/v1/sandboxes/${SANDBOX}/files${query}`
+      return sendThenRead({ url: api.url, key: KEYS.developer, path, bytes: REFUSED_BYTES })
+    }
+    expect(await upload('')).toMatch(/^HTTP\/1.1 400 [^]*"invalid_request"/)
+    expect(await upload('?path=/workspace/absent')).toMatch(/^HTTP\/1.1 404 [^]*"sandbox_not_found"/)
   })
 
   it('answers a head that is too large with 431 in the one shape', async () => {

@@ -12,7 +12,7 @@ import { Admission, type AdmittedRequest } from './admission/admission.ts'
 import type { RequestRateBounds } from './admission/request-rates.ts'
 import type { Lane } from './admission/turns.ts'
 import { parseWait } from './asked.ts'
-import { cutWhenIdle, throwOnBody } from './body.ts'
+import { cutWhenIdle, isUpload, throwOnBody } from './body.ts'
 import type { Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
@@ -57,8 +57,6 @@ const CLOSE_MS = 2_000
 const CLOSE_SWEEP_MS = 20
 /** Connections that wait to be accepted; the kernel has a bound of its own. */
 const BACKLOG = 4_096
-/** Bodies that may take hours, but not pause. */
-const UPLOADS: ReadonlySet<RouteName> = new Set<RouteName>(['writeFile', 'writeArchive', 'importTemplate'])
 
 export interface ApiOptions {
   readonly app: App & { readonly metrics: MetricFeed }
@@ -190,7 +188,7 @@ class Edge implements Api {
       },
       handler: async (request, reply) => {
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
-        if (UPLOADS.has(name)) cutWhenIdle(request.raw)
+        if (isUpload(name)) cutWhenIdle(request.raw)
         const answer = await this.#handlers[name](await parseCall(name, request, this.#signalFor(reply)))
         return sendAnswer(name, answer, this.#exchange(request, reply))
       },

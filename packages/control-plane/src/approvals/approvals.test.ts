@@ -32,6 +32,7 @@ const KEY = {
   name: 'test',
   platform: false,
   lastUsedAt: null,
+  person: null,
 } as const
 const ONCE = approveBody.parse({})
 const ADMIN = as()
@@ -39,7 +40,7 @@ const OPERATOR = as({ actor: 'key:operator', role: 'operator' })
 const ASKER: Caller = as({ actor: 'key:asker', role: 'developer' })
 
 /** Who made each key, and which it took over from. */
-const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: string }>> = {
+const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: string; readonly person?: string }>> = {
   developer: { by: 'system' },
   admin: { by: 'system' },
   admin2: { by: 'key:admin', replaces: 'admin' },
@@ -50,6 +51,12 @@ const KEYS: Readonly<Record<string, { readonly by: string; readonly replaces?: s
   annNext: { by: 'key:ann', replaces: 'ann' },
   annGiven: { by: 'key:admin', replaces: 'ann' },
   tokens: { by: 'jwt:eve' },
+  // Siblings: one admin made them all.
+  joan: { by: 'key:admin', person: 'joan' },
+  joan2: { by: 'key:admin', person: 'joan' },
+  jim: { by: 'key:admin', person: 'jim' },
+  jimNext: { by: 'key:jim', replaces: 'jim', person: 'jim' },
+  eve: { by: 'key:admin', person: 'eve' },
   ...Object.fromEntries(
     Array.from({ length: 70 }, (_, at) => [`far${at}`, { by: at === 0 ? 'key:ann' : `key:far${at - 1}` }]),
   ),
@@ -96,6 +103,17 @@ const HANDS = [
   ['jwt:eve', 'tokens', 'may not'],
   ['tokens', 'jwt:eve', 'may'],
   ['jwt:eve', 'bob', 'may'],
+  ['joan', 'joan2', 'may not'],
+  ['joan2', 'joan', 'may not'],
+  ['joan', 'jim', 'may'],
+  ['joan', 'bob', 'may'],
+  ['bob', 'joan', 'may'],
+  ['joan', 'admin', 'may'],
+  ['jim', 'jimNext', 'may not'],
+  ['eve', 'jwt:eve', 'may not'],
+  ['jwt:Eve', 'eve', 'may not'],
+  ['eve', 'jwt:joan', 'may'],
+  ['eve', 'tokens', 'may not'],
   ['bob', 'far69', 'may'],
   ['ann', 'far69', 'may not'],
   ['asks90', 'admin', 'may'],
@@ -372,8 +390,8 @@ for (const dialect of DIALECTS)
     it('is answered by another hand than the one that asked: who made a key counts', async () => {
       const [store] = opened
       await store?.query((db) => insertTenantIfAbsent(db, { id: 'acme', createdAt: 0 }))
-      for (const [id, { by, replaces = null }] of Object.entries(KEYS))
-        await store?.query((db) => insertApiKey(db, { ...KEY, id, createdBy: by, replaces }))
+      for (const [id, { by, replaces = null, person = null }] of Object.entries(KEYS))
+        await store?.query((db) => insertApiKey(db, { ...KEY, id, createdBy: by, replaces, person }))
       const actorOf = (name: string) => (name.includes(':') ? name : `key:${name}`)
       for (const [at, [asker, answerer, may]] of HANDS.entries()) {
         const sandbox = `sbx_${String(at).padStart(26, '0')}`

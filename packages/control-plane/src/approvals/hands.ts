@@ -10,16 +10,17 @@ const MOST_KEYS = 10_000
 /**
  * Who answers is another than who asked. A key that took over from another is in the same hands; and whoever made a key,
  * or rotated it, has seen it: so no key answers what was asked by one that it descends from. A key that answers for a
- * key that it made is another matter: that is how an admin answers those whom it gave keys.
+ * key that it made is another matter: that is how an admin answers those whom it gave keys. Keys of one person are in the
+ * same hands, however they were made.
  */
 export async function assertOtherHand(store: Store, { principal }: Caller, requester: string): Promise<void> {
   const { actor } = principal
   if (actor === requester || (await store.query((db) => isSameHand(db, actor, requester))))
     throw new AirlockError(
       'forbidden',
-      'Who asked for it does not answer it, nor does a key that was made by who asked.',
+      'Who asked for it does not answer it, nor does a key of the same person or one that was made by who asked.',
       {
-        hint: 'Let another principal answer, whose key was made by somebody else.',
+        hint: 'Let another person answer, whose key was made by somebody else.',
       },
     )
 }
@@ -39,12 +40,22 @@ async function actorsBehind(
 ): Promise<ReadonlySet<string>> {
   if (actor.startsWith('sandbox:'))
     return new Set([actor, ...(await actorsBehind(db, await makerOf(db, actor), through))])
-  if (!actor.startsWith('key:')) return new Set([actor])
+  if (!actor.startsWith('key:')) return new Set(namesOf(actor))
   const line = await listKeyLine(db, { id: actor.slice('key:'.length), through, limit: MOST_KEYS + 1 })
   if (line.length > MOST_KEYS) throw new AirlockError('key_line_too_long')
-  const makers = through === 'rotations' ? [] : line.map(({ createdBy }) => createdBy)
+  const makers = through === 'rotations' ? [] : line.flatMap(({ createdBy }) => namesOf(createdBy))
   const rotated = line.flatMap(({ replaces }) => (replaces === null ? [] : [`key:${replaces}`]))
-  return new Set([actor, ...rotated, ...makers])
+  const persons = line.flatMap(({ person }) => (person === null ? [] : [personOf(person)]))
+  return new Set([actor, ...rotated, ...makers, ...persons])
+}
+
+/** The subject of a token is a person too. */
+function namesOf(actor: string): readonly string[] {
+  return actor.startsWith('jwt:') ? [actor, personOf(actor.slice('jwt:'.length))] : [actor]
+}
+
+function personOf(name: string): string {
+  return `person:${name.toLowerCase()}`
 }
 
 /** A program inside is in the hands of who made its sandbox. */

@@ -12,6 +12,7 @@ const OF = {
   createdBy: 'key:x',
   expiresAt: 100,
   replaces: null,
+  person: null,
 } as const
 
 describe('API keys', () => {

@@ -24,6 +24,7 @@ export function mintApiKey(of: {
   readonly createdBy: string
   readonly expiresAt: number | null
   readonly replaces: string | null
+  readonly person: string | null
 }): { readonly text: string; readonly row: StoredApiKey } {
   const id = randomText(ID_LENGTH)
   const secret = randomText(SECRET_LENGTH)

@@ -88,6 +88,7 @@ async function replaceKey(
     createdBy: 'system',
     expiresAt: null,
     replaces: null,
+    person: null,
   })
   await store.transaction(async (db) => {
     await revokeApiKeysOf(db, { tenant: TENANT, purpose: key.purpose }, key.now)

@@ -11,7 +11,7 @@ beforeAll(async () => {
   recorder = await TestRecorder.start()
   world = await World.make(recorder)
   const key = { tenant: 'default', role: 'admin', agents: null, name: 'a', purpose: null, createdBy: 'system' } as const
-  const { row } = mintApiKey({ ...key, platform: true, createdAt: 0, expiresAt: null, replaces: null })
+  const { row } = mintApiKey({ ...key, platform: true, createdAt: 0, expiresAt: null, replaces: null, person: null })
   await world.store.query((db) => insertApiKey(db, row))
 })
 afterAll(async () => {

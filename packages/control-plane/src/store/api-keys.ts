@@ -22,6 +22,7 @@ const storedApiKey = z.object({
   createdBy: z.string(),
   lastUsedAt: z.int().nullable(),
   replaces: z.string().nullable(),
+  person: z.string().nullable(),
 })
 export type StoredApiKey = z.infer<typeof storedApiKey>
 const parseKnown = rowParser(storedApiKey)
@@ -39,7 +40,7 @@ export async function findApiKey(db: Queries, id: string): Promise<StoredApiKey 
   return rows[0] && parseKnown(rows[0])
 }
 
-const keyOrigin = storedApiKey.pick({ id: true, replaces: true, createdBy: true })
+const keyOrigin = storedApiKey.pick({ id: true, replaces: true, createdBy: true, person: true })
 export type KeyOrigin = z.infer<typeof keyOrigin>
 
 /** A key and all keys that it took over from; with `makers` also those that made or rotated one of them, and so on. At most `limit`. */
@@ -59,7 +60,7 @@ export async function listKeyLine(
         on (way.n = 0 and k.replaces is not null)
         or (way.n = 1 and 1 = ${sql.lit(makers)} and k.created_by like 'key:%')
     )
-    select k.id, k.replaces, k.created_by from line join api_keys k on k.id = line.id limit ${of.limit}
+    select k.id, k.replaces, k.created_by, k.person from line join api_keys k on k.id = line.id limit ${of.limit}
   `.execute(db)
   return z.array(keyOrigin).parse(rows)
 }

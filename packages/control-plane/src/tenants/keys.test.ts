@@ -1,4 +1,4 @@
-import { createKeyBody, type CreateKeyBody, rotateKeyBody } from '@airlock/contract'
+import { createKeyBody, type CreateKeyBody, type NewApiKey, rotateKeyBody } from '@airlock/contract'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { BearerAuthenticator } from '../identity/authenticate.ts'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
@@ -54,12 +54,28 @@ for (const dialect of DIALECTS)
         revokedAt: null,
         lastUsedAt: null,
         replaces: null,
+        person: null,
       })
       expect(await use(secret)).toBe('developer')
       const asked = { all: true, limit: 10 }
       const seen = JSON.stringify([await keys().list(ADMIN, asked), await keys().get(ADMIN, key.id), registry.records])
       expect(seen).not.toContain(secret.split('_')[2])
       expect(registry.story()).toEqual(['key.create requested', 'key.create done'])
+    })
+
+    it('name their person: the one given, else that of the key that made them, also after a rotation', async () => {
+      const persons: (string | null)[] = []
+      const show = async (made: Promise<NewApiKey>) => {
+        const { key } = await made
+        persons.push(key.person)
+        return { ...ADMIN, principal: { ...ADMIN.principal, actor: `key:${key.id}` } }
+      }
+      await show(keys().create(ADMIN, body({})))
+      const ann = await show(keys().create(ADMIN, body({ role: 'admin', person: 'ann@example.com' })))
+      await show(keys().create(ann, body({})))
+      await show(keys().create(ann, body({ person: 'bob' })))
+      await show(keys().rotate(ADMIN, ann.principal.actor.slice('key:'.length), rotateKeyBody.parse({})))
+      expect(persons).toEqual([null, 'ann@example.com', 'ann@example.com', 'bob', 'ann@example.com'])
     })
 
     it('end at their time', async () => {

@@ -49,7 +49,8 @@ export class Keys {
     const { store, clock, guardian } = this.#world
     const tenant = body.tenant ?? caller.principal.tenant
     const { name, role, platform, agents = null } = body
-    const asked = { name, role, platform, agents, expiresInMs: body.expiresInMs ?? null }
+    const person = body.person ?? (await this.#personOf(caller))
+    const asked = { name, role, platform, agents, person, expiresInMs: body.expiresInMs ?? null }
     const refused = keyDeed(caller, { point: 'key.create', tenant: caller.principal.tenant }, { tenant, ...asked })
     await recordRefusal(this.#world, refused, async () => {
       assertUnbound(caller)
@@ -58,7 +59,7 @@ export class Keys {
     })
     const now = clock.now()
     const expiresAt = body.expiresInMs === undefined ? null : now + body.expiresInMs
-    const of = { tenant, role, agents, platform, name, expiresAt, purpose: null, replaces: null }
+    const of = { tenant, role, agents, platform, name, person, expiresAt, purpose: null, replaces: null }
     const { text, row } = mintApiKey({ ...of, createdAt: now, createdBy: caller.principal.actor })
     const wanted = keyDeed(caller, { point: 'key.create', tenant }, { key: row.id, ...asked })
     const deed = await guardian.pass(caller, wanted)
@@ -93,8 +94,8 @@ export class Keys {
     const now = clock.now()
     const refused = keyDeed(caller, { point: 'key.rotate', tenant: caller.principal.tenant }, { key: id })
     const old = await recordRefusal(this.#world, refused, async () => this.#changeable(caller, id))
-    const { tenant, role, agents, platform, name } = old
-    const of = { tenant, role, agents, platform, name, purpose: null, replaces: id, createdAt: now }
+    const { tenant, role, agents, platform, name, person } = old
+    const of = { tenant, role, agents, platform, name, person, purpose: null, replaces: id, createdAt: now }
     const expiresAt = body.expiresInMs === undefined ? old.expiresAt : now + body.expiresInMs
     const { text, row } = mintApiKey({ ...of, expiresAt, createdBy: caller.principal.actor })
     const payload = { key: row.id, replaces: id, overlapMs: body.overlapMs, role, platform }
@@ -122,6 +123,13 @@ export class Keys {
     const { tenant, name, role } = row
     audit.note({ ...keyDeed(caller, { point: 'key.revoke', tenant }, { key: id, name, role }), status: 'done' })
     return this.#show({ ...row, revokedAt })
+  }
+
+  /** A key that is made without a person is in the hands of the person who made it. */
+  async #personOf({ principal: { actor } }: Caller): Promise<string | null> {
+    if (!actor.startsWith('key:')) return null
+    const own = await this.#world.store.query((db) => findApiKey(db, actor.slice('key:'.length)))
+    return own?.person ?? null
   }
 
   /** Not yours is not found. */

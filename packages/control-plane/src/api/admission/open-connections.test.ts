@@ -143,6 +143,12 @@ it('has fewer where a process may open few files', () => {
   expect(connectionBounds(1_000_000)).toMatchObject({ unproven: 2048, proven: 8192 })
 })
 
+it('a listener gives each head 5 s, looks twice a second, and bounds no body', () => {
+  // Waiting for it would show the eviction of strangers as well.
+  const deadlines = { headersTimeout: 5_000, requestTimeout: 0, connectionsCheckingInterval: 500 }
+  expect(createListener(() => {}, null)).toMatchObject(deadlines)
+})
+
 it('lets go of a socket that was told its request is none, though the other side keeps its half open', async () => {
   server = createListener(() => {}, null).on('clientError', refuseMalformed)
   const port = await start(server)

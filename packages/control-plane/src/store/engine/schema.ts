@@ -100,6 +100,7 @@ interface ApiKeyTable {
   createdBy: string
   lastUsedAt: number | null
   replaces: string | null
+  person: string | null
 }
 
 export interface SandboxTable {

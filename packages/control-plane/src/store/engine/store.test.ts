@@ -83,6 +83,8 @@ for (const dialect of ALL_DIALECTS)
 
       /** Steps are undone from the last. */
       async function undoModelCalls(of: StorePlace): Promise<void> {
+        await stores.run(of, 'alter table api_keys drop column person')
+        await stores.run(of, "delete from kysely_migration where name = '0020-key-persons'")
         for (const table of ['job_logs', 'job_queues', 'jobs']) await stores.run(of, `drop table ${table}`)
         await stores.run(of, "delete from kysely_migration where name = '0019-jobs'")
         for (const column of ['models', 'model_limits'])
