@@ -55,7 +55,7 @@ const record = (tenant: string, status: NewRecord['status']): NewRecord => ({
 
 it('sends what came later after what must be sent again, and holds up no other tenant', async () => {
   const { taken } = await startMortal()
-  const link = new RecorderLink(join(dir, 'recorder.sock'))
+  const link = new RecorderLink({ unix: join(dir, 'recorder.sock') })
   // Long enough that both later notes are there before the first is sent again.
   const of = { link, spillDir: join(dir, 'spill'), acknowledged: new Acknowledged(), clock: systemClock, log }
   const notes = new NoteQueue({ ...of, firstRetryMs: 2_000 })

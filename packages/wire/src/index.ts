@@ -1,3 +1,4 @@
+export { type Address, connectTo, requestTo } from './address.ts'
 export { decodeText, parseJson, readBounded, readJson, tooLarge } from './bounded-json.ts'
 export { WireClient, type WireCall, type WireClientOptions } from './client.ts'
 export { askOnceMore, BrokenConnection } from './kept-connection.ts'

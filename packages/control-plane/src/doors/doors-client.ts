@@ -6,7 +6,7 @@ import {
   type OpenDoors,
   type UpstreamHealth,
 } from '@airlock/contract'
-import { WireClient } from '@airlock/wire'
+import { type Address, WireClient } from '@airlock/wire'
 import { z } from 'zod'
 
 const ANSWER_MS = 2_000
@@ -18,9 +18,9 @@ const nothing = z.strictObject({})
 export class DoorsClient {
   readonly #http: WireClient
 
-  constructor(socketPath: string) {
+  constructor(address: Address) {
     this.#http = new WireClient({
-      address: { unix: socketPath },
+      address,
       peer: 'doors',
       unavailable: (cause) => new AirlockError('door_unavailable', undefined, { cause }),
       maxJsonBytes: MAX_JSON_BYTES,

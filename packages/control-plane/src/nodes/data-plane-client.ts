@@ -34,7 +34,7 @@ import {
   type StoppedSandbox,
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
-import { WireClient } from '@airlock/wire'
+import { type Address, WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
 import { FollowedCalls } from './data-plane-follow.ts'
@@ -66,14 +66,11 @@ export class DataPlaneClient {
   readonly #http: WireClient
   readonly #followed: FollowedCalls
 
-  constructor(socketPath: string) {
-    this.#http = new WireClient({
-      address: { unix: socketPath },
-      peer: 'data plane',
-      unavailable: (cause) => new AirlockError('data_plane_unavailable', undefined, { cause }),
-      maxJsonBytes: MAX_JSON_BYTES,
-    })
-    this.#followed = new FollowedCalls(socketPath)
+  constructor(address: Address) {
+    const unavailable = (cause: unknown) => new AirlockError('data_plane_unavailable', undefined, { cause })
+    const wire = { address, peer: 'data plane', unavailable }
+    this.#http = new WireClient({ ...wire, maxJsonBytes: MAX_JSON_BYTES })
+    this.#followed = new FollowedCalls(wire)
     this.images = new DataPlaneImages(this.#http)
   }
 

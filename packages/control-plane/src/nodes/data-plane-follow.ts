@@ -1,26 +1,26 @@
 import { request } from 'node:http'
-import type { Duplex } from 'node:stream'
 import { AirlockError, FOLLOW_PROTOCOL, followAnswer, type FollowedCall, isErrorCode } from '@airlock/contract'
-import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
-import { askOnceMore, BrokenConnection } from '@airlock/wire'
+import type { Frame } from '@airlock/contract/guest'
+import { askOnceMore, BrokenConnection, requestTo, type WireClientOptions } from '@airlock/wire'
 import { type OutputItem, parseOutput } from './data-plane-output.ts'
+import { FrameSocket } from './frame-socket.ts'
 
 const ANSWER_MS = 30_000
 const IDLE_LINES = 32
-/** Frames that nobody has taken yet; beyond this the other side waits. */
-const READ_AHEAD = 16
+
+export type FollowOptions = Pick<WireClientOptions, 'address' | 'peer' | 'unavailable'>
 
 /**
  * Commands and steps that are asked for and followed in one: frames over connections that are kept, because HTTP for each
  * would cost more than all the rest of the way. A connection serves one call at a time, so whoever reads slowly holds back
- * nobody else. Faults are those of `DataPlaneClient`.
+ * nobody else. Faults are those of `WireClient`.
  */
 export class FollowedCalls {
-  readonly #socketPath: string
-  readonly #idle: Line[] = []
+  readonly #options: FollowOptions
+  readonly #idle: FrameSocket[] = []
 
-  constructor(socketPath: string) {
-    this.#socketPath = socketPath
+  constructor(options: FollowOptions) {
+    this.#options = options
   }
 
   /** Answers once it was taken, with what it says and how it ends. Precondition: asking twice is asking once. */
@@ -36,7 +36,7 @@ export class FollowedCalls {
     } catch (error) {
       if (error instanceof AirlockError) throw error
       signal.throwIfAborted()
-      throw new AirlockError('data_plane_unavailable', undefined, { cause: error })
+      throw this.#options.unavailable(error)
     }
   }
 
@@ -45,16 +45,16 @@ export class FollowedCalls {
   }
 
   async #askFresh(call: FollowedCall, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
-    return this.#askOn(await connectLine(this.#socketPath), call, signal)
+    return this.#askOn(await dial(this.#options), call, signal)
   }
 
-  async #askOn(line: Line, call: FollowedCall, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
+  async #askOn(line: FrameSocket, call: FollowedCall, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
     const leave = () => line.destroy()
     const late = setTimeout(leave, ANSWER_MS)
     signal.addEventListener('abort', leave)
     try {
       line.send(call)
-      const refusal = refusalOf(await line.next())
+      const refusal = refusalOf(await line.next(), this.#options.peer)
       if (!refusal) return this.#items(line, signal, leave)
       signal.removeEventListener('abort', leave)
       this.#keep(line)
@@ -67,7 +67,7 @@ export class FollowedCalls {
     }
   }
 
-  async *#items(line: Line, signal: AbortSignal, leave: () => void): AsyncGenerator<OutputItem> {
+  async *#items(line: FrameSocket, signal: AbortSignal, leave: () => void): AsyncGenerator<OutputItem> {
     let isWhole = false
     try {
       while (!isWhole) {
@@ -79,14 +79,14 @@ export class FollowedCalls {
     } catch (error) {
       if (!(error instanceof BrokenConnection)) throw error
       signal.throwIfAborted()
-      throw new AirlockError('data_plane_unavailable', undefined, { cause: error })
+      throw this.#options.unavailable(error)
     } finally {
       signal.removeEventListener('abort', leave)
       if (!isWhole) line.destroy()
     }
   }
 
-  #keep(line: Line): void {
+  #keep(line: FrameSocket): void {
     if (this.#idle.length >= IDLE_LINES) return line.destroy()
     this.#idle.push(line)
     line.onceBroken(() => {
@@ -96,72 +96,13 @@ export class FollowedCalls {
   }
 }
 
-/** One connection. */
-class Line {
-  readonly #socket: Duplex
-  readonly #decoder = new FrameDecoder()
-  readonly #frames: Frame[] = []
-  #wake: (() => void) | undefined
-  #onBroken: (() => void) | undefined
-  #fault: unknown
-
-  constructor(socket: Duplex) {
-    this.#socket = socket
-    socket.on('data', (chunk: Buffer) => this.#take(chunk))
-    socket.on('end', () => socket.destroy())
-    socket.on('error', (error) => (this.#fault ??= error))
-    socket.on('close', () => {
-      this.#fault ??= new AirlockError('data_plane_unavailable')
-      this.#wake?.()
-      this.#onBroken?.()
-    })
-  }
-
-  send(message: unknown): void {
-    if (this.#socket.writable) this.#socket.write(encodeMessage(message))
-  }
-
-  /** Throws `BrokenConnection` when no more will come. */
-  async next(): Promise<Frame> {
-    for (;;) {
-      const frame = this.#frames.shift()
-      if (frame) {
-        if (this.#frames.length === 0 && this.#socket.isPaused()) this.#socket.resume()
-        return frame
-      }
-      if (this.#fault !== undefined) throw new BrokenConnection(this.#fault)
-      await new Promise<void>((resolve) => (this.#wake = resolve))
-    }
-  }
-
-  /** Only while nobody asks on it. */
-  onceBroken(onBroken: () => void): void {
-    this.#onBroken = onBroken
-  }
-
-  destroy(): void {
-    this.#socket.destroy()
-  }
-
-  #take(chunk: Buffer): void {
-    try {
-      this.#frames.push(...this.#decoder.push(chunk))
-    } catch (cause) {
-      this.#fault = new AirlockError('internal', 'The output stream of the data plane is broken.', { cause })
-      this.#socket.destroy()
-    }
-    if (this.#frames.length > READ_AHEAD) this.#socket.pause()
-    this.#wake?.()
-  }
-}
-
-async function connectLine(socketPath: string): Promise<Line> {
-  return new Promise<Line>((resolve, reject) => {
+async function dial({ address, peer, unavailable }: FollowOptions): Promise<FrameSocket> {
+  return new Promise<FrameSocket>((resolve, reject) => {
     const headers = { connection: 'upgrade', upgrade: FOLLOW_PROTOCOL }
-    const asked = request({ socketPath, path: '/', headers, agent: false })
-    const late = setTimeout(() => asked.destroy(new AirlockError('data_plane_unavailable')), ANSWER_MS)
-    asked.once('upgrade', (_response, socket) => resolve(new Line(socket)))
-    asked.once('response', () => asked.destroy(new AirlockError('internal', 'The data plane does not follow.')))
+    const asked = request({ ...requestTo(address), path: '/', headers, agent: false })
+    const late = setTimeout(() => asked.destroy(unavailable(undefined)), ANSWER_MS)
+    asked.once('upgrade', (_response, socket) => resolve(new FrameSocket(socket)))
+    asked.once('response', () => asked.destroy(new AirlockError('internal', `The ${peer} does not follow.`)))
     asked.once('error', reject)
     asked.once('close', () => clearTimeout(late))
     asked.end()
@@ -169,9 +110,9 @@ async function connectLine(socketPath: string): Promise<Line> {
 }
 
 /** Why it was not taken; undefined when it was. */
-function refusalOf(frame: Frame): AirlockError | undefined {
+function refusalOf(frame: Frame, peer: string): AirlockError | undefined {
   const answer = followAnswer.safeParse(frame.kind === 'message' ? frame.json : undefined)
-  if (!answer.success) return new AirlockError('internal', 'The data plane answered something that was not agreed.')
+  if (!answer.success) return new AirlockError('internal', `The ${peer} answered something that was not agreed.`)
   if ('taken' in answer.data) return undefined
   const { code, message } = answer.data.error
   return new AirlockError(isErrorCode(code) ? code : 'internal', message)
