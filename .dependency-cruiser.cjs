@@ -134,7 +134,6 @@ const RESTRICTED = [
       'packages/supervisor/src/port.ts',
       'packages/control-plane/src/api/',
       'packages/control-plane/src/config.ts',
-      'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
       'packages/keys/src/',
       'packages/doors/src/egress/',

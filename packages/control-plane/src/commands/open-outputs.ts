@@ -1,4 +1,4 @@
-import type { OutputItem } from '../nodes/data-plane-output.ts'
+import type { OutputItem } from '@airlock/wire'
 
 /** Whoever asked for it reads it at once, or not at all. */
 const CLAIM_MS = 1_000

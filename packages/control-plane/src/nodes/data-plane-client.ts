@@ -34,12 +34,10 @@ import {
   type StoppedSandbox,
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
-import { type Address, WireClient } from '@airlock/wire'
+import { type Address, FollowedCalls, type OutputItem, readOutput, WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
-import { FollowedCalls } from './data-plane-follow.ts'
 import { DataPlaneImages } from './data-plane-images.ts'
-import { type OutputItem, readOutput } from './data-plane-output.ts'
 
 const SHORT_MS = 5_000
 const GUEST_MS = 30_000

@@ -8,7 +8,7 @@ import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest
 import { createLog, newId, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RealGuest } from '../session/testing/real-guest.ts'
-import { serveFollowed } from './follow.ts'
+import { serveFollowed } from '@airlock/wire'
 import { startFollowed } from './start-followed.ts'
 
 const SANDBOX = newId('sbx')

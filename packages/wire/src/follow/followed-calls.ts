@@ -1,8 +1,10 @@
 import { request } from 'node:http'
 import { AirlockError, FOLLOW_PROTOCOL, followAnswer, type FollowedCall, isErrorCode } from '@airlock/contract'
 import type { Frame } from '@airlock/contract/guest'
-import { askOnceMore, BrokenConnection, requestTo, type WireClientOptions } from '@airlock/wire'
-import { type OutputItem, parseOutput } from './data-plane-output.ts'
+import { requestTo } from '../address.ts'
+import type { WireClientOptions } from '../client.ts'
+import { askOnceMore, BrokenConnection } from '../kept-connection.ts'
+import { type OutputItem, parseOutput } from './output-item.ts'
 import { FrameSocket } from './frame-socket.ts'
 
 const ANSWER_MS = 30_000

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { AirlockError } from '@airlock/contract'
 import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
-import { BrokenConnection } from '@airlock/wire'
+import { BrokenConnection } from '../kept-connection.ts'
 
 /** Frames that nobody has taken yet; beyond this the other side waits. */
 const READ_AHEAD = 16
