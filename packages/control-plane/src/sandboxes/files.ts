@@ -9,7 +9,7 @@ import { insidePath } from './asked-paths.ts'
 import { countBytes } from '../commands/commands.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
-import type { FileAnswer } from '../nodes/data-plane-client.ts'
+import type { FileAnswer } from '../nodes/data-plane.ts'
 import { type Deed, deedOf, describeError, doRecorded, type Governed } from '../evidence/evidence.ts'
 import { inSandbox, usableSandbox } from './owned-sandbox.ts'
 
