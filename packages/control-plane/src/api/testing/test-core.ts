@@ -167,7 +167,7 @@ export class TestCore {
     _caller: Caller,
     of: CommandRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
-  ): AsyncIterable<CommandEvent> {
+  ): AsyncGenerator<CommandEvent> {
     return this.#command(of).events(options)
   }
 
@@ -293,7 +293,7 @@ export class TestCore {
     _caller: Caller,
     of: StepRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
-  ): AsyncIterable<StepEvent> {
+  ): AsyncGenerator<StepEvent> {
     return this.#sessions.events(of, options)
   }
 
