@@ -134,7 +134,6 @@ const RESTRICTED = [
       'packages/supervisor/src/port.ts',
       'packages/control-plane/src/api/',
       'packages/control-plane/src/config.ts',
-      'packages/control-plane/src/nodes/data-plane-follow.ts',
       'packages/control-plane/src/webhooks/',
       'packages/keys/src/',
       'packages/doors/src/egress/',
@@ -245,6 +244,17 @@ module.exports = {
     ...exceptionRules,
     ...folderRules,
     ...restrictedRules,
+    {
+      name: 'node-behind-port',
+      comment:
+        'The control plane meets a node by `DataPlane` and `Doors` in nodes/: only compose.ts names what is behind them.',
+      severity: 'error',
+      from: {
+        path: '^packages/control-plane/src/',
+        pathNot: [TESTS, '^packages/control-plane/src/(?:compose|nodes/data-plane-client)[.]ts$'],
+      },
+      to: { path: '^packages/control-plane/src/(?:nodes/data-plane-(?:client|images)|doors/doors-client)[.]ts$' },
+    },
     {
       name: 'guest-protocol-alone',
       comment: 'The guest is one small file: of contract it takes the frames, not the schemas with zod.',

@@ -30,6 +30,15 @@ describe('the documents', () => {
     expect(pages.filter((name) => !listed.includes(name))).toEqual([])
   })
 
+  it('name only files that exist in the walks of requests', () => {
+    const paths = filesMatching(/\.ts$/).map(({ path }) => `/${path.replace('/src/', '/')}`)
+    const named = [...read('docs/request-lifecycle.md').matchAll(/`([\w./-]+\.ts)`/g)].map(([, name = '']) => name)
+    const exists = (name: string) => paths.some((path) => path.endsWith(`/${name.replace('/src/', '/')}`))
+    expect(named.filter((name) => !exists(name))).toEqual([])
+    expect(named.length).toBeGreaterThan(100)
+    expect(exists('commands/no-such-file.ts')).toBe(false)
+  })
+
   it('begin with commands that a bare machine has: what it lacks is told how to get', () => {
     const text = read('README.md')
     const shell = [...text.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1] ?? '')

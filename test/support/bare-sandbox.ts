@@ -45,7 +45,7 @@ export async function runBare(
     clock: systemClock,
     onOverdue: () => {},
     usageOf: async () => null,
-    strainOf: () => null,
+    strainOf: async () => null,
     isDiskFull: async () => false,
   })
   try {

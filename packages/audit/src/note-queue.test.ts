@@ -78,7 +78,7 @@ const record = (tenant: string, status: NewRecord['status']): NewRecord => ({
 
 it('sends what came later after what must be sent again, and holds up no other tenant', async () => {
   const { taken } = await startMortal()
-  const link = new RecorderLink(join(dir, 'recorder.sock'))
+  const link = new RecorderLink({ unix: join(dir, 'recorder.sock') })
   // Long enough that both later notes are there before the first is sent again.
   const of = { link, spillDir: join(dir, 'spill'), acknowledged: new Acknowledged(), clock: systemClock, log }
   const notes = new NoteQueue({ ...of, firstRetryMs: 2_000 })
@@ -101,7 +101,7 @@ it('sends what came later after what must be sent again, and holds up no other t
 it('tries one note of a tenant whose chain is broken, and sends all in order once it is whole', async () => {
   const count = 1_000
   const state = await startWithBroken('one')
-  const link = new RecorderLink(join(dir, 'recorder.sock'))
+  const link = new RecorderLink({ unix: join(dir, 'recorder.sock') })
   const of = { link, spillDir: join(dir, 'spill'), acknowledged: new Acknowledged(), clock: systemClock, log }
   const notes = new NoteQueue({ ...of, parkedMs: 20 })
   const patient = { signal: deadline(100_000), everyMs: 5 }

@@ -1,4 +1,3 @@
-import { connect } from 'node:net'
 import {
   type AgentSummary,
   AirlockError,
@@ -12,7 +11,7 @@ import {
   type SignedHead,
 } from '@airlock/contract'
 import { type Clock, type Log, newId, systemClock } from '@airlock/std'
-import { LineSplitter } from '@airlock/wire'
+import { type Address, connectTo, LineSplitter } from '@airlock/wire'
 import { z } from 'zod'
 import { Acknowledged } from './acknowledged.ts'
 import { NoteQueue } from './note-queue.ts'
@@ -54,7 +53,7 @@ export interface RecorderClientOptions {
 
 /** The recorder, as every other process sees it. Connects, and sends what an earlier life spilled, by itself. */
 export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeeper, EventReader {
-  readonly #socket: string
+  readonly #address: Address
   readonly #clock: Clock
   readonly #link: RecorderLink
   readonly #notes: NoteQueue
@@ -62,10 +61,10 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
   readonly #requireMs: number
 
   constructor(options: RecorderClientOptions) {
-    this.#socket = options.socket
+    this.#address = { unix: options.socket }
     this.#requireMs = options.requireMs ?? REQUIRE_MS
     this.#clock = options.clock ?? systemClock
-    this.#link = new RecorderLink(options.socket)
+    this.#link = new RecorderLink(this.#address)
     const parts = { link: this.#link, clock: this.#clock, acknowledged: this.#acknowledged }
     this.#notes = new NoteQueue({ ...options, ...parts })
   }
@@ -170,7 +169,7 @@ export class RecorderClient implements StagedSink, EvidenceReader, EvidenceKeepe
   /** On a connection of its own, read only as fast as the caller takes the lines. */
   async *#lines(request: object, signal: AbortSignal): AsyncGenerator<string> {
     signal.throwIfAborted()
-    const socket = connect(this.#socket)
+    const socket = connectTo(this.#address)
     const onAbort = () => socket.destroy()
     signal.addEventListener('abort', onAbort, { once: true })
     try {

@@ -1,6 +1,5 @@
-import { connect } from 'node:net'
 import { ERRORS } from '@airlock/contract'
-import { LineSocket, MAX_LINE_BYTES } from '@airlock/wire'
+import { type Address, connectTo, LineSocket, MAX_LINE_BYTES } from '@airlock/wire'
 import { recorderReply } from './protocol.ts'
 
 const MAX_SENT = 1024
@@ -29,7 +28,7 @@ interface Entry {
  * answer; more wait their turn. It never sends a request twice: that is for the caller to decide.
  */
 export class RecorderLink {
-  readonly #path: string
+  readonly #address: Address
   readonly #waiting: Entry[] = []
   readonly #sent = new Map<number, Entry>()
   #connection: LineSocket | undefined
@@ -39,8 +38,8 @@ export class RecorderLink {
   #connections = 0
   #closed = false
 
-  constructor(path: string) {
-    this.#path = path
+  constructor(address: Address) {
+    this.#address = address
     this.#connect()
   }
 
@@ -85,7 +84,7 @@ export class RecorderLink {
   }
 
   #connect(): void {
-    const socket = connect(this.#path)
+    const socket = connectTo(this.#address)
     const connection = new LineSocket(socket, {
       onLine: (line) => this.#answer(line, connection),
       onClose: () => this.#onClose(connection),

@@ -24,7 +24,7 @@ const REQUEST_MS = 30_000
 /** Less than the control plane waits for an answer. */
 const READY_MS = 1_000
 
-/** Serves the control plane on a socket that nobody else can open: the first table of `contract/doors-api.ts`. */
+/** Serves the control plane on a socket that nobody else can open: the first table of `contract/src/host/doors-api.ts`. */
 export async function listen({ doors, link, keys, socket, socketUid, log }: ListenOptions): Promise<PrivateListener> {
   return listenForHttp(
     { unix: socket, uid: socketUid },

@@ -2,6 +2,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { AirlockError, isAirlockError, isErrorCode } from '@airlock/contract'
 import { deadline } from '@airlock/std'
 import { z } from 'zod'
+import { type Address, requestTo } from './address.ts'
 import { decodeText, parseJson, readBounded } from './bounded-json.ts'
 import { askOnceMore, BrokenConnection } from './kept-connection.ts'
 import { Source, upload } from './upload.ts'
@@ -9,8 +10,7 @@ import { Source, upload } from './upload.ts'
 const IDLE_CONNECTIONS = 32
 
 export interface WireClientOptions {
-  /** Where the peer listens: the other end of a `PrivateAddress`. */
-  readonly address: { readonly unix: string }
+  readonly address: Address
   /** What errors call it, after "the". */
   readonly peer: string
   /** What it means that nobody is there, hangs up or does not answer in time: what was asked may or may not have happened. */
@@ -87,7 +87,7 @@ export class WireClient {
   async #send(call: WireCall): Promise<IncomingMessage> {
     const body = call.json === undefined ? undefined : Buffer.from(JSON.stringify(call.json))
     const outgoing = request({
-      socketPath: this.#options.address.unix,
+      ...requestTo(this.#options.address),
       // What must not happen twice gets a connection of its own, which cannot have died before it was used.
       agent: call.again === 'same' ? this.#agent : false,
       method: call.method,

@@ -1,11 +1,11 @@
-import { connect } from 'node:net'
+import { type Address, connectTo } from './address.ts'
 import { LineSocket } from './line-socket.ts'
 
 const FIRST_BACKOFF_MS = 25
 const LAST_BACKOFF_MS = 250
 
 interface KeptLinkOptions {
-  readonly address: { readonly unix: string }
+  readonly address: Address
   /** Connected: the peer may still not answer. */
   readonly onOpen: (socket: LineSocket) => void
   readonly onLine: (line: string, socket: LineSocket) => void
@@ -47,7 +47,7 @@ export class KeptLink {
   #dial(): void {
     this.#retry = undefined
     const { address, onOpen, onLine } = this.#options
-    const socket = connect(address.unix)
+    const socket = connectTo(address)
     const lines = new LineSocket(socket, {
       onLine: (line) => onLine(line, lines),
       onClose: () => this.#onClose(isOpen),

@@ -2,10 +2,10 @@ import { chmodSync, chownSync, rmSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Address } from './address.ts'
 
 /** A socket of this host. `uid` may connect beside root; null is whoever runs us. */
-interface UnixAddress {
-  readonly unix: string
+interface UnixAddress extends Address {
   readonly uid: number | null
 }
 

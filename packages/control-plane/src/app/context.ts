@@ -13,9 +13,9 @@ import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { ModelCatalog } from '../models/catalog.ts'
 import type { ReservationDesk } from '../models/reservation-desk.ts'
 import type { Store } from '../store/engine/store.ts'
-import type { DataPlaneClient } from '../nodes/data-plane-client.ts'
+import type { DataPlane } from '../nodes/data-plane.ts'
+import type { Doors } from '../nodes/doors.ts'
 import type { DoorNews } from '../doors/door-news.ts'
-import type { DoorsClient } from '../doors/doors-client.ts'
 import type { Heartbeats } from '../agents/heartbeats.ts'
 import type { KillHook } from '../kills/kill-hooks.ts'
 import type { KillSpill } from '../kills/kill-spill.ts'
@@ -28,14 +28,14 @@ export interface Context {
   readonly store: Store
   /** Which of the nodes that share the store we are: only its sandboxes are ours to judge and to use. */
   readonly node: NodeIdentity
-  readonly dataPlane: DataPlaneClient
+  readonly dataPlane: DataPlane
   readonly audit: StagedSink
   readonly permits: PermitDesk
   readonly sandboxTokens: SandboxTokenDesk
   /** The models that sandboxes may ask for. */
   readonly models: ModelCatalog
   readonly reservations: ReservationDesk
-  readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'upstreams' | 'close'>
+  readonly doors: Doors
   /** Tells the doors what no longer holds. */
   readonly doorNews: DoorNews
   /** Asked before every effect of a caller. */

@@ -1,24 +1,22 @@
 import { isUtf8 } from 'node:buffer'
 import { AirlockError, type CommandEvent, type NodeCommand } from '@airlock/contract'
 import { deadline, untilAborted } from '@airlock/std'
-import { type CommandEnd, findCommand, type StoredCommand } from '../store/commands.ts'
-import type { CommandWatch } from './command-watch.ts'
+import type { CommandEnd, StoredCommand } from '../store/commands.ts'
+import { type CommandWatch, isForgotten } from './command-watch.ts'
 import type { Context } from '../app/context.ts'
-import type { Caller } from '../app/caller.ts'
 import type { CommandRef } from './command-ref.ts'
 import { toCommand, toCommandEnd } from '../sandboxes/nouns.ts'
-import { readableSandbox } from '../sandboxes/owned-sandbox.ts'
-import type { OpenOutputs } from './open-outputs.ts'
+import type { OpenOutput } from './recorded-run.ts'
 import { resumedOutput } from './resumed-output.ts'
 
 /** What is there already comes at once. */
 const PRESENT_MS = 30_000
 
-type Followed = Pick<Context, 'store' | 'dataPlane' | 'node'> & {
+type Followed = Pick<Context, 'store' | 'dataPlane'> & {
   readonly watch: CommandWatch<StoredCommand, CommandEnd>
-  /** The output of one that was just started, from its beginning, for the first who follows it. */
-  readonly takeOutput: OpenOutputs['take']
-  readonly ref: CommandRef
+  readonly row: StoredCommand
+  /** The output of a command that was just started, from its beginning. */
+  readonly open: OpenOutput | undefined
 }
 
 interface Asked {
@@ -31,51 +29,51 @@ interface Asked {
  * What a command said from `from` on, and how it ended. With `follow` it goes on to the end, over a restart of the data
  * plane too, and no byte comes twice or is missed; without, it stops where the output stands now.
  */
-export async function* commandEvents(of: Followed, caller: Caller, asked: Asked): AsyncGenerator<CommandEvent> {
-  await readableSandbox(of, caller, of.ref.sandbox)
-  const row = await of.store.query((db) => findCommand(db, of.ref))
-  if (!row) throw new AirlockError('command_not_found')
+export async function* commandEvents(of: Followed, asked: Asked): AsyncGenerator<CommandEvent> {
+  const { row } = of
   yield { event: 'started', command: toCommand(row) }
   const until = asked.follow ? undefined : await presentEnd(of)
   if (until !== undefined && asked.from >= until) return
   const signal = asked.follow ? asked.signal : deadline(PRESENT_MS, asked.signal)
-  const node = yield* output(of, row, { from: asked.from, follow: asked.follow, until, signal })
-  if (node !== 'enough') yield* ending(await lastOf(of, row, { node, signal }))
+  const node = yield* output(of, { from: asked.from, follow: asked.follow, until, signal })
+  if (node !== 'enough') yield* ending(await lastOf(of, { node, signal }))
 }
 
 /** Its output as events. Answers its end, if the stream told it, or that it has said all that was asked for. */
 async function* output(
   of: Followed,
-  row: StoredCommand,
   asked: Asked & { readonly until: number | undefined },
 ): AsyncGenerator<CommandEvent, NodeCommand | 'enough' | undefined> {
   const { from, signal, until } = asked
-  const open = asked.follow && from === 0 ? of.takeOutput(row.id) : undefined
-  const leave = () => open?.letGo()
-  let node: NodeCommand | undefined
-  signal.addEventListener('abort', leave)
+  const { open, store, dataPlane } = of
+  const source = { store, dataPlane, ref: refOf(of) }
   try {
-    for await (const item of resumedOutput(of, { from, signal, first: open?.output })) {
-      if (item.kind === 'end') node = item.command
-      if (item.kind === 'end' || item.stream === 'rich') continue
+    for await (const item of resumedOutput(source, { from, signal, first: open?.items })) {
+      if (item.kind === 'end') {
+        open?.close()
+        return item.command
+      }
+      if (item.stream === 'rich') continue
       const after = item.offset + item.bytes.length
       yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
       if (until !== undefined && after >= until) return 'enough'
     }
-    return node
+    return undefined
+  } catch (error) {
+    // A running command that the node does not know never arrived there, or is lost: the watch writes that down.
+    if (of.row.state !== 'running' || !isForgotten(error)) throw error
+    return undefined
   } finally {
-    signal.removeEventListener('abort', leave)
-    // Whoever leaves early leaves it to the watch.
-    if (!node) leave()
+    open?.letGo()
   }
 }
 
 /** How it ended: as its row says, as its stream said, or as the watch finds out. */
 async function lastOf(
   of: Followed,
-  row: StoredCommand,
   seen: { readonly node: NodeCommand | undefined; readonly signal: AbortSignal },
 ): Promise<StoredCommand> {
+  const { row } = of
   if (row.state !== 'running') return row
   if (seen.node) return of.watch.finish(row, toCommandEnd(seen.node))
   return untilAborted(of.watch.watch(row), seen.signal)
@@ -83,8 +81,12 @@ async function lastOf(
 
 /** How much a running command has said; undefined when it has ended, for then the stream ends by itself. */
 async function presentEnd(of: Followed): Promise<number | undefined> {
-  const node = await of.dataPlane.command(of.ref)
+  const node = await of.dataPlane.command(refOf(of))
   return node.state === 'running' ? node.outputBytes : undefined
+}
+
+function refOf({ row }: Followed): CommandRef {
+  return { sandbox: row.sandbox, command: row.id }
 }
 
 function* ending(row: StoredCommand): Generator<CommandEvent> {

@@ -5,7 +5,7 @@ import type { Context } from '../app/context.ts'
 const RETRY_MS = 250
 const RETRY_MAX_MS = 5_000
 
-interface Run {
+export interface Run {
   readonly id: string
   readonly sandbox: string
 }

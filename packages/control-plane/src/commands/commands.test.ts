@@ -1,4 +1,4 @@
-import { AirlockError, type CommandEvent } from '@airlock/contract'
+import { AirlockError, type CommandEvent, type NodeCommand, nodeCommandSpec } from '@airlock/contract'
 import { newId, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findCommand } from '../store/commands.ts'
@@ -17,7 +17,7 @@ afterEach(() => world.close())
 afterAll(() => recorder.stop())
 
 const forever = new AbortController().signal
-const run = (asked = aCommand()) => world.lifecycle.commands.run(CALLER, sandbox, asked)
+const run = async (asked = aCommand()) => (await world.lifecycle.commands.run(CALLER, sandbox, asked)).noun
 const row = (command: string) => world.store.query((db) => findCommand(db, { sandbox, command }))
 const failure = async (work: Promise<unknown>) =>
   work.then(
@@ -29,6 +29,17 @@ const story = async () => (await world.story(sandbox)).slice(2)
 function events(command: string, asked: { from?: number; follow?: boolean } = {}): AsyncGenerator<CommandEvent> {
   const of = { sandbox, command }
   return world.lifecycle.commands.events(CALLER, of, { from: 0, follow: true, signal: forever, ...asked })
+}
+
+const RUNNING: Omit<NodeCommand, 'id'> = {
+  state: 'running',
+  exitCode: null,
+  signal: null,
+  timedOut: false,
+  truncated: false,
+  outputBytes: 0,
+  startedAt: 1_000_000,
+  endedAt: null,
 }
 
 describe('running a command', () => {
@@ -81,12 +92,41 @@ describe('running a command', () => {
 
   it('that nobody answered for is found again when it runs, and lost when it does not', async () => {
     world.plane.script('POST /sandboxes/:id/commands', () => 'hang-up')
-    expect(await failure(run())).toMatchObject({ code: 'data_plane_unavailable' })
-    const [command] = (await world.lifecycle.commands.list(CALLER, sandbox, { limit: 10 })).items
-    expect(command).toMatchObject({ state: 'running' })
-    await world.sweep()
-    await expect.poll(() => row(command?.id ?? '')).toMatchObject({ state: 'lost' })
+    const { noun, events } = await world.lifecycle.commands.run(CALLER, sandbox, { ...aCommand(), follow: forever })
+    expect(noun).toMatchObject({ state: 'running' })
+    expect((await Array.fromAsync(events)).at(-1)).toMatchObject({ event: 'ended', command: { state: 'lost' } })
+    expect(await row(noun.id)).toMatchObject({ state: 'lost' })
     expect(await story()).toEqual(['command.run requested', 'command.run unknown'])
+  })
+
+  it.each(['timeout', 'guest_lost'] as const)(
+    'whose guest answers its start late (%s) is followed to its end',
+    async (code) => {
+      world.plane.script('POST /sandboxes/:id/commands', ({ body }) => {
+        const { id } = nodeCommandSpec.parse(JSON.parse(String(body)))
+        world.plane.commands.set(id, { ...RUNNING, id })
+        throw new AirlockError(code)
+      })
+      const { id, state } = await run()
+      expect(state).toBe('running')
+      world.plane.endCommand(id, { exitCode: 3 })
+      await expect.poll(() => row(id)).toMatchObject({ state: 'exited', exitCode: 3 })
+      expect(await story()).toEqual(['command.run requested', 'command.run done'])
+    },
+  )
+
+  it('whose guest had died before it was asked is refused', async () => {
+    world.plane.script('POST /sandboxes/:id/commands', () => Promise.reject(new AirlockError('sandbox_not_active')))
+    expect(await failure(run())).toMatchObject({ code: 'guest_lost' })
+    expect(await story()).toEqual(['command.run requested', 'command.run failed'])
+  })
+
+  it('whose caller leaves before it reads anything is left to the watch', async () => {
+    const leave = new AbortController()
+    const { noun } = await world.lifecycle.commands.run(CALLER, sandbox, { ...aCommand(), follow: leave.signal })
+    leave.abort()
+    world.plane.endCommand(noun.id, { exitCode: 3 })
+    await expect.poll(() => row(noun.id)).toMatchObject({ state: 'exited', exitCode: 3 })
   })
 
   it('in a sandbox that broke down says so, and in one that ended too', async () => {
@@ -213,21 +253,21 @@ describe('the events of a command', () => {
   })
 
   it('come with the call that starts it', async () => {
-    const { id } = await run()
-    const all = Array.fromAsync(events(id))
-    world.plane.endCommand(id, {})
-    expect((await all).at(-1)).toMatchObject({ event: 'ended', command: { id, state: 'exited' } })
+    const { noun, events } = await world.lifecycle.commands.run(CALLER, sandbox, { ...aCommand(), follow: forever })
+    const all = Array.fromAsync(events)
+    world.plane.endCommand(noun.id, {})
+    expect((await all).at(-1)).toMatchObject({ event: 'ended', command: { id: noun.id, state: 'exited' } })
     expect(world.plane.calls.filter((call) => call.includes('/commands'))).toEqual([
       `POST /sandboxes/${sandbox}/commands`,
     ])
   })
 
   it('are left to the watch by a reader who leaves, and the result is written all the same', async () => {
-    const { id } = await run()
-    const stream = events(id)
-    await stream.next()
-    await stream.next()
-    await stream.return(undefined)
+    const { noun, events } = await world.lifecycle.commands.run(CALLER, sandbox, { ...aCommand(), follow: forever })
+    const { id } = noun
+    await events.next()
+    await events.next()
+    await events.return(undefined)
     world.plane.endCommand(id, { exitCode: 3 })
     const ended = waitFor(async () => ((await row(id))?.state === 'running' ? undefined : row(id)), {
       signal: AbortSignal.timeout(30_000),

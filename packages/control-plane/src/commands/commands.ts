@@ -1,3 +1,4 @@
+import type { Written } from '@airlock/audit'
 import {
   AirlockError,
   type Command,
@@ -25,10 +26,10 @@ import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
 import { commandEvents } from './command-events.ts'
 import type { CommandRef } from './command-ref.ts'
-import { boundTimeout, deedOf, describeError, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
+import { boundTimeout, deedOf, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
 import { toCommand } from '../sandboxes/nouns.ts'
-import { OpenOutputs } from './open-outputs.ts'
-import { assertHere, inSandbox, ownedSandbox, usableSandbox } from '../sandboxes/owned-sandbox.ts'
+import { type OpenOutput, RecordedRuns, type RunHandle } from './recorded-run.ts'
+import { assertHere, inSandbox, ownedSandbox, readableSandbox, usableSandbox } from '../sandboxes/owned-sandbox.ts'
 
 interface Parts {
   readonly activity: Activity
@@ -39,45 +40,55 @@ interface Parts {
 export class Commands {
   readonly #context: Context
   readonly #parts: Parts
-  readonly #outputs = new OpenOutputs()
+  readonly #runs: RecordedRuns<StoredCommand, CommandEnd>
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
+    this.#runs = new RecordedRuns(context, parts.watch)
   }
 
   /**
-   * Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. `id`: a new one that its maker
-   * has written down.
+   * Resolves once the data plane has it; from then on it is followed to its end, by the caller until `follow` aborts. `id`: a new one
+   * that its maker has written down.
    */
-  async run(caller: Caller, sandboxId: string, asked: RunCommandBody & { readonly id?: string }): Promise<Command> {
-    const { id = newId('cmd', this.#context.clock.now()), ...body } = asked
-    const { audit } = this.#context
+  async run(
+    caller: Caller,
+    sandboxId: string,
+    asked: RunCommandBody & { readonly id?: string; readonly follow?: AbortSignal },
+  ): Promise<RunHandle<Command, CommandEvent>> {
+    const { id = newId('cmd', this.#context.clock.now()), follow, ...body } = asked
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
     const { row, deed, timeoutMs } = await this.#pass(caller, sandbox, { body, id })
     // Never fails, and nobody needs it on disk before the command runs.
     void this.#parts.activity.touch(sandbox)
-    await this.#parts.watch.whileStarting(row.id, async () => {
-      await this.#take(row, deed)
-      try {
-        await this.#give(row, { ...body, timeoutMs })
-      } catch (error) {
-        // Whether it runs is then for the watch to find out, and to record.
-        if (!isUncertain(error)) audit.note({ ...deed, status: 'failed', error: describeError(error) })
-        throw error
-      }
-    })
-    return toCommand(row)
+    const { open } = await this.#runs.begin(
+      {
+        row,
+        deed,
+        record: async () => this.#record(deed),
+        insert: async () => this.#insert(row),
+        forget: async () => this.#context.store.query((db) => deleteCommand(db, row.id)),
+        waitsForDisk: true,
+        give: async (letGo) => this.#give(row, { ...body, timeoutMs }, follow && letGo),
+        explain: async (error) => this.#explain(row.sandbox, error),
+      },
+      follow,
+    )
+    const reading = { from: 0, follow: true, signal: follow ?? new AbortController().signal }
+    return { noun: toCommand(row), events: commandEvents(this.#followed(row, open), reading) }
   }
 
   /** What was said from `from` on; with `follow`, until the command has ended and its output is complete. */
-  events(
+  async *events(
     caller: Caller,
     of: CommandRef,
-    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+    asked: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncGenerator<CommandEvent> {
-    const takeOutput = (id: string) => this.#outputs.take(id)
-    return commandEvents({ ...this.#context, watch: this.#parts.watch, takeOutput, ref: of }, caller, options)
+    await readableSandbox(this.#context, caller, of.sandbox)
+    const row = await this.#context.store.query((db) => findCommand(db, of))
+    if (!row) throw new AirlockError('command_not_found')
+    yield* commandEvents(this.#followed(row, undefined), asked)
   }
 
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
@@ -138,23 +149,14 @@ export class Commands {
     })
   }
 
-  /** The record and the row, at the same time: neither needs the other, and nothing runs before both are on disk (G7). */
-  async #take(row: StoredCommand, deed: Governed): Promise<void> {
+  async #record(deed: Governed): Promise<Written> {
     const { audit, failpoint } = this.#context
-    const recording = audit.require({ ...deed, status: 'requested' }).then(() => failpoint('command.recorded'))
-    const [recorded, written] = await Promise.allSettled([recording, this.#insert(row)])
-    if (written.status === 'rejected') {
-      if (recorded.status === 'fulfilled')
-        audit.note({ ...deed, status: 'failed', error: describeError(written.reason) })
-      throw written.reason
-    }
-    if (recorded.status === 'rejected') {
-      await this.#forget(row)
-      throw recorded.reason
-    }
+    await audit.require({ ...deed, status: 'requested' })
+    await failpoint('command.recorded')
+    return { durable: Promise.resolve() }
   }
 
-  async #insert(row: StoredCommand): Promise<void> {
+  async #insert(row: StoredCommand): Promise<StoredCommand> {
     const { store, failpoint } = this.#context
     // A host that dies takes the sandbox along, and its evidence is on disk.
     try {
@@ -163,37 +165,33 @@ export class Commands {
       throw store.isMissing(error) ? new AirlockError('sandbox_ended', undefined, { cause: error }) : error
     }
     await failpoint('command.row-written')
+    return row
   }
 
-  /** One that is waited for says everything over the call that starts it. */
-  async #give(row: StoredCommand, body: RunCommandBody): Promise<void> {
-    const { store, dataPlane, failpoint } = this.#context
+  /** A command that is followed says everything over the call that starts it. */
+  async #give(row: StoredCommand, body: RunCommandBody, letGo: AbortSignal | undefined) {
+    const { dataPlane, failpoint } = this.#context
     const spec = specOf(row, body)
-    const letGo = new AbortController()
-    const follow = () => void this.#parts.watch.watch(row)
-    try {
-      const output = await inSandbox(store, row.sandbox, async () =>
-        body.background
-          ? void (await dataPlane.run(row.sandbox, spec))
-          : dataPlane.runFollowed(row.sandbox, spec, letGo.signal),
-      )
-      await failpoint('command.running')
-      if (!output) return follow()
-      this.#outputs.hold(row.id, output, () => {
-        letGo.abort()
-        follow()
-      })
-    } catch (error) {
-      if (!isUncertain(error)) await this.#forget(row)
+    const output = letGo
+      ? await dataPlane.runFollowed(row.sandbox, spec, letGo)
+      : void (await dataPlane.run(row.sandbox, spec))
+    await failpoint('command.running')
+    return output
+  }
+
+  /** A guest that died before it was asked is a sandbox that the node has no more. */
+  async #explain(sandbox: string, cause: unknown): Promise<unknown> {
+    const isGone = isAirlockError(cause) && cause.code === 'sandbox_not_active'
+    const error = isGone ? new AirlockError('sandbox_not_found', undefined, { cause }) : cause
+    const thrown = async () => {
       throw error
     }
+    return inSandbox(this.#context.store, sandbox, thrown).catch((meant: unknown) => meant)
   }
 
-  /** It never began. A row that cannot be deleted now is found by the sweep, and is lost. */
-  async #forget(row: StoredCommand): Promise<void> {
-    await this.#context.store
-      .query((db) => deleteCommand(db, row.id))
-      .catch((error: unknown) => this.#context.log.warn('a refused command stays in the store', { row: row.id, error }))
+  #followed(row: StoredCommand, open: OpenOutput | undefined) {
+    const { store, dataPlane } = this.#context
+    return { store, dataPlane, watch: this.#parts.watch, row, open }
   }
 
   async #find(caller: Caller, of: CommandRef): Promise<StoredCommand> {
@@ -243,11 +241,6 @@ export function countBytes(bytes: AsyncIterable<Buffer>): { readonly bytes: Asyn
     }
   }
   return { bytes: through(), count: () => count }
-}
-
-/** Nobody answered: it may run, or not. */
-function isUncertain(error: unknown): boolean {
-  return isAirlockError(error) && error.code === 'data_plane_unavailable'
 }
 
 function newRow(

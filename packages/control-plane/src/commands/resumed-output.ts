@@ -3,7 +3,7 @@ import { sleep } from '@airlock/std'
 import { findSandbox } from '../store/sandboxes.ts'
 import type { Context } from '../app/context.ts'
 import type { CommandRef } from './command-ref.ts'
-import type { OutputItem } from '../nodes/data-plane-output.ts'
+import type { OutputItem } from '@airlock/wire'
 import { isEnded } from '../sandboxes/lifecycle.ts'
 
 const RETRY_MS = 250

@@ -10,7 +10,7 @@ let client: DoorsClient
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-doors-client-'))
-  client = new DoorsClient(join(dir, 'doors.sock'))
+  client = new DoorsClient({ unix: join(dir, 'doors.sock') })
 })
 
 afterEach(() => {

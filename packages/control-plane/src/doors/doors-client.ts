@@ -6,21 +6,22 @@ import {
   type OpenDoors,
   type UpstreamHealth,
 } from '@airlock/contract'
-import { WireClient } from '@airlock/wire'
+import { type Address, WireClient } from '@airlock/wire'
 import { z } from 'zod'
+import type { Doors } from '../nodes/doors.ts'
 
 const ANSWER_MS = 2_000
 /** The ids of more sandboxes than a node can have. */
 const MAX_JSON_BYTES = 4 * 1024 * 1024
 const nothing = z.strictObject({})
 
-/** The calls at the doors of `contract/doors-api.ts`. Each may be made twice, and ends in bounded time. */
-export class DoorsClient {
+/** Doors of this host, by the calls of `contract/src/host/doors-api.ts` over a socket. */
+export class DoorsClient implements Doors {
   readonly #http: WireClient
 
-  constructor(socketPath: string) {
+  constructor(address: Address) {
     this.#http = new WireClient({
-      address: { unix: socketPath },
+      address,
       peer: 'doors',
       unavailable: (cause) => new AirlockError('door_unavailable', undefined, { cause }),
       maxJsonBytes: MAX_JSON_BYTES,
@@ -31,7 +32,6 @@ export class DoorsClient {
     return (await this.#ask('GET', '/doors', openDoors)).sandboxes
   }
 
-  /** Replaces what was open there. */
   async open(sandbox: string, doors: readonly DoorConfig[]): Promise<void> {
     await this.#ask('PUT', `/doors/${sandbox}`, nothing, { doors })
   }
@@ -40,7 +40,6 @@ export class DoorsClient {
     await this.#ask('DELETE', `/doors/${sandbox}`, nothing)
   }
 
-  /** As `keys` sees them. Throws `not_ready` when it does not answer. */
   async upstreams(): Promise<readonly UpstreamHealth[]> {
     return (await this.#ask('GET', '/upstreams', keysHealth)).upstreams
   }

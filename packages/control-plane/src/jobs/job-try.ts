@@ -166,12 +166,7 @@ export class JobTry {
     const command = newId('cmd', clock.now())
     await this.#change({ command })
     await failpoint('job.command-named')
-    try {
-      await this.#parts.commands.run(caller, sandbox, { ...commandFor(body), id: command })
-    } catch (error) {
-      // The data plane may have it all the same: then there is a row, and the watch finds out.
-      if (!isAirlockError(error) || error.code !== 'data_plane_unavailable' || !(await this.#commandRow())) throw error
-    }
+    await this.#parts.commands.run(caller, sandbox, { ...commandFor(body), id: command })
     await failpoint('job.command-begun')
   }
 

@@ -4,7 +4,6 @@ import {
   dataPlaneHealth,
   DEFAULTS,
   type EndReason,
-  type FileEntry,
   type FileOperation,
   type FoundPath,
   foundPath,
@@ -34,12 +33,11 @@ import {
   type StoppedSandbox,
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
-import { WireClient } from '@airlock/wire'
+import { type Address, FollowedCalls, type OutputItem, readOutput, WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
-import { FollowedCalls } from './data-plane-follow.ts'
-import { DataPlaneImages } from './data-plane-images.ts'
-import { type OutputItem, readOutput } from './data-plane-output.ts'
+import type { DataPlane, FileAnswer, SessionRef, Sized } from './data-plane.ts'
+import { DataPlaneImageClient } from './data-plane-images.ts'
 
 const SHORT_MS = 5_000
 const GUEST_MS = 30_000
@@ -57,24 +55,18 @@ const MAX_JSON_BYTES = 64 * 1024 * 1024
 
 const nothing = z.strictObject({})
 
-/** `file.stat` answers an entry, `file.list` a listing, the others nothing. */
-export type FileAnswer = FileEntry | { readonly entries: readonly FileEntry[]; readonly truncated: boolean } | undefined
-
-/** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
-export class DataPlaneClient {
-  readonly images: DataPlaneImages
+/** The node of this host, by the calls of `contract/src/host/data-plane-api.ts` over a socket. */
+export class DataPlaneClient implements DataPlane {
+  readonly images: DataPlaneImageClient
   readonly #http: WireClient
   readonly #followed: FollowedCalls
 
-  constructor(socketPath: string) {
-    this.#http = new WireClient({
-      address: { unix: socketPath },
-      peer: 'data plane',
-      unavailable: (cause) => new AirlockError('data_plane_unavailable', undefined, { cause }),
-      maxJsonBytes: MAX_JSON_BYTES,
-    })
-    this.#followed = new FollowedCalls(socketPath)
-    this.images = new DataPlaneImages(this.#http)
+  constructor(address: Address) {
+    const unavailable = (cause: unknown) => new AirlockError('data_plane_unavailable', undefined, { cause })
+    const wire = { address, peer: 'data plane', unavailable }
+    this.#http = new WireClient({ ...wire, maxJsonBytes: MAX_JSON_BYTES })
+    this.#followed = new FollowedCalls(wire)
+    this.images = new DataPlaneImageClient(this.#http)
   }
 
   async health(): Promise<DataPlaneHealth> {
@@ -87,13 +79,11 @@ export class DataPlaneClient {
     return (await this.#http.json(call, schema)).sandboxes
   }
 
-  /** What the kernel says of every living sandbox now. */
   async metrics(): Promise<NodeMetrics> {
     const call = { method: 'GET', path: '/metrics', answerMs: GUEST_MS, again: 'same' } as const
     return this.#http.json(call, nodeMetrics)
   }
 
-  /** What is at a path of the host, if it may be granted. */
   async lookAtPath(asked: LookAtPathRequest): Promise<FoundPath> {
     const call = { method: 'POST', path: '/paths/look', json: asked, answerMs: GUEST_MS, again: 'same' } as const
     return this.#http.json(call, foundPath)
@@ -104,7 +94,6 @@ export class DataPlaneClient {
     return this.#http.json({ ...call, again: 'different' }, startedSandbox)
   }
 
-  /** For its doors, in place of the one before. */
   async giveToken(sandbox: string, json: NodeToken): Promise<void> {
     const call = {
       method: 'PUT',
@@ -116,38 +105,32 @@ export class DataPlaneClient {
     await this.#http.json(call, nothing)
   }
 
-  /** Idempotent: a sandbox that is not there is gone. `reason` is null where nobody knows why it must go. */
   async stop(sandbox: string, reason: EndReason | null): Promise<StoppedSandbox> {
     const path = reason === null ? `/sandboxes/${sandbox}` : `/sandboxes/${sandbox}?reason=${reason}`
     const call = { method: 'DELETE', path, answerMs: STOP_MS, again: 'same' } as const
     return this.#http.json(call, stoppedSandbox)
   }
 
-  /** Its processes stand still when this resolves. Idempotent. */
   async pause(sandbox: string): Promise<void> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/pause`, answerMs: GUEST_MS, again: 'same' } as const
     await this.#http.json(call, nothing)
   }
 
-  /** Idempotent. */
   async resume(sandbox: string): Promise<void> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/resume`, answerMs: GUEST_MS, again: 'same' } as const
     await this.#http.json(call, nothing)
   }
 
-  /** The kernel holds it to what this answers: a disk that grows brings inodes. */
   async changeLimits(sandbox: string, json: Limits): Promise<Limits> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/limits`, json, answerMs: LIMITS_MS } as const
     return this.#http.json({ ...call, again: 'same' }, limits)
   }
 
-  /** Everything in scope stands still, and permits of it that were signed before are worthless. */
   async freeze(scope: FreezeRequest): Promise<FrozenSandboxes['sandboxes']> {
     const call = { method: 'POST', path: '/freeze', json: scope, answerMs: GUEST_MS, again: 'same' } as const
     return (await this.#http.json(call, frozenSandboxes)).sandboxes
   }
 
-  /** Idempotent by the id in `spec`. */
   async run(sandbox: string, spec: NodeCommandSpec): Promise<NodeCommand> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/commands`, json: spec, again: 'same' } as const
     return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeCommand)
@@ -157,7 +140,6 @@ export class DataPlaneClient {
     return this.#http.json({ method: 'GET', path: commandPath(of), answerMs: SHORT_MS, again: 'same' }, nodeCommand)
   }
 
-  /** Undefined when it still runs after a while: ask again. */
   async wait(of: CommandRef, signal: AbortSignal): Promise<NodeCommand | undefined> {
     const patience = AbortSignal.timeout(WAIT_MS)
     const path = `${commandPath(of)}/wait`
@@ -170,7 +152,6 @@ export class DataPlaneClient {
     }
   }
 
-  /** What the command said from `from` on, then its end. Stops early when the data plane goes away. */
   async *output(
     of: CommandRef,
     options: { readonly from: number; readonly isRichWhole?: boolean; readonly signal: AbortSignal },
@@ -186,7 +167,6 @@ export class DataPlaneClient {
     yield* readOutput(this.#http.bytesOf(response))
   }
 
-  /** Idempotent by the id in `spec`. */
   async openSession(sandbox: string, spec: NodeSessionSpec): Promise<NodeSession> {
     const call = { method: 'POST', path: `/sandboxes/${sandbox}/sessions`, json: spec, again: 'same' } as const
     return this.#http.json({ ...call, answerMs: GUEST_MS }, nodeSession)
@@ -202,17 +182,14 @@ export class DataPlaneClient {
     return this.#http.json({ ...call, again: 'different' }, nodeSession)
   }
 
-  /** Idempotent: one that is not there is closed. */
   async closeSession(of: SessionRef): Promise<void> {
     await this.#http.json({ method: 'DELETE', path: sessionPath(of), answerMs: GUEST_MS, again: 'same' }, nothing)
   }
 
-  /** Runs a command and answers once it was taken, with what it says and how it ends. Idempotent by its id. */
   async runFollowed(sandbox: string, spec: NodeCommandSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
     return this.#followed.ask({ kind: 'command', sandbox, command: spec }, signal)
   }
 
-  /** Gives code to a session in the same way. */
   async step(of: SessionRef, spec: NodeStepSpec, signal: AbortSignal): Promise<AsyncGenerator<OutputItem>> {
     return this.#followed.ask({ kind: 'step', ...of, step: spec }, signal)
   }
@@ -228,18 +205,14 @@ export class DataPlaneClient {
     await this.#http.json({ ...call, answerMs: TRANSFER_MS }, nothing)
   }
 
-  async readFile(
-    sandbox: string,
-    file: { readonly path: string; readonly signal: AbortSignal },
-  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+  async readFile(sandbox: string, file: { readonly path: string; readonly signal: AbortSignal }): Promise<Sized> {
     return this.#sized(filesPath(sandbox, { path: file.path }), file.signal)
   }
 
-  /** All that a command said whose output was too much; no matter whether its sandbox is still there. `bytes` is how much that was. */
   async fullOutput(
     of: { readonly command: string; readonly bytes: number | undefined },
     signal: AbortSignal,
-  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+  ): Promise<Sized> {
     return this.#sized(`/outputs/${of.command}${of.bytes === undefined ? '' : `?bytes=${of.bytes}`}`, signal)
   }
 
@@ -252,7 +225,6 @@ export class DataPlaneClient {
     return (await this.#http.json(call, z.strictObject({ bytes: z.int() }))).bytes
   }
 
-  /** A directory as a tar, of which nothing is checked. */
   async readArchive(
     sandbox: string,
     of: { readonly path: string; readonly signal: AbortSignal },
@@ -282,10 +254,7 @@ export class DataPlaneClient {
     return { entries: listing.entries.map(toEntry), truncated: listing.truncated }
   }
 
-  async #sized(
-    path: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+  async #sized(path: string, signal: AbortSignal): Promise<Sized> {
     const until = deadline(TRANSFER_MS, signal)
     const response = await this.#http.stream({ method: 'GET', path, answerMs: GUEST_MS, signal: until, again: 'same' })
     const size = Number(response.headers['x-size'])
@@ -298,11 +267,6 @@ export class DataPlaneClient {
     this.#http.close()
     this.#followed.close()
   }
-}
-
-interface SessionRef {
-  readonly sandbox: string
-  readonly session: string
 }
 
 function sessionPath(of: SessionRef): string {

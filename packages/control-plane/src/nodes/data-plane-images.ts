@@ -3,7 +3,6 @@ import {
   type ImageReferences,
   type ImportedImage,
   importedImage,
-  isErrorCode,
   type NodeImageEvent,
   nodeImageEvent,
   type NodeImages,
@@ -11,6 +10,8 @@ import {
 } from '@airlock/contract'
 import type { WireClient } from '@airlock/wire'
 import { z } from 'zod'
+import type { DataPlaneImages } from './data-plane.ts'
+import { faultOf } from './image-fault.ts'
 
 const SHORT_MS = 5_000
 const PRUNE_MS = 120_000
@@ -18,8 +19,8 @@ const PRUNE_MS = 120_000
 const LONG_MS = 2 * 60 * 60_000
 const MAX_LINE = 64 * 1024
 
-/** The calls about images of `contract/data-plane-api.ts`. */
-export class DataPlaneImages {
+/** Calls about images of `contract/src/host/data-plane-api.ts`. */
+export class DataPlaneImageClient implements DataPlaneImages {
   readonly #http: WireClient
 
   constructor(http: WireClient) {
@@ -30,7 +31,6 @@ export class DataPlaneImages {
     return this.#http.json({ method: 'GET', path: '/images', answerMs: SHORT_MS, again: 'same' }, nodeImages)
   }
 
-  /** Until `ended`; a build that fails throws its error. Building twice is building once. */
   async *build(packages: readonly string[]): AsyncGenerator<Exclude<NodeImageEvent, { event: 'error' }>> {
     const call = { method: 'POST', path: '/images', json: { packages }, answerMs: SHORT_MS, again: 'same' } as const
     const response = await this.#http.stream({ ...call, signal: AbortSignal.timeout(LONG_MS) })
@@ -62,13 +62,4 @@ async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
     if (rest.length > MAX_LINE) throw new AirlockError('internal', 'A line of the data plane is too long.')
     yield* lines
   }
-}
-
-export function faultOf(error: {
-  readonly code: string
-  readonly message: string
-  readonly hint: string
-}): AirlockError {
-  const code = isErrorCode(error.code) ? error.code : 'internal'
-  return new AirlockError(code, error.message, { hint: error.hint })
 }

@@ -58,7 +58,7 @@ describe('two nodes that share a store', requires('postgres'), () => {
 
   it('judge only their own sandboxes and commands, at every look and after a restart', async () => {
     const mine = await create(one)
-    const command = await one.lifecycle.commands.run(CALLER, mine.id, aCommand())
+    const command = (await one.lifecycle.commands.run(CALLER, mine.id, aCommand())).noun
     await two.sweep()
     await two.restart()
     await two.lifecycle.receipts.payOwed()
@@ -76,7 +76,7 @@ describe('two nodes that share a store', requires('postgres'), () => {
 
   it('show each other their sandboxes, and name the node for everything that has an effect', async () => {
     const { id } = await create(one, 'box')
-    const command = await one.lifecycle.commands.run(CALLER, id, aCommand())
+    const command = (await one.lifecycle.commands.run(CALLER, id, aCommand())).noun
     const of = { sandbox: id, command: command.id }
     const there = app(two)
     expect(await there.sandboxes.get(CALLER, id)).toMatchObject({ id, node: 'one', state: 'active' })
@@ -154,7 +154,7 @@ describe('two nodes that share a store', requires('postgres'), () => {
     it('free names, places and budgets of the lost one when its leases ended, and bill to its last sign of life', async () => {
       await one.store.query((db) => putSetLimits(db, { tenant: 'default', agent: 'default' }, limit))
       const { id } = await create(one, 'box')
-      const command = await one.lifecycle.commands.run(CALLER, id, aCommand())
+      const command = (await one.lifecycle.commands.run(CALLER, id, aCommand())).noun
       one.clock.advance(MINUTE)
       await one.beat()
       await silence(TTL_MS - 2 * MINUTE)

@@ -37,9 +37,9 @@ describe('when the answer to a commit is lost', requires('postgres'), () => {
     const { creation, commands, sessions, steps, termination } = world.lifecycle
     const { id } = await creation.create(CALLER, aSandbox({ name: 'box' }))
     expect(await world.store.query((db) => findSandbox(db, id))).toMatchObject({ state: 'active' })
-    const command = await commands.run(CALLER, id, aCommand())
+    const command = (await commands.run(CALLER, id, aCommand())).noun
     const session = await sessions.create(CALLER, aSession({ sandbox: id }))
-    const step = await steps.run(CALLER, session.id, aStep())
+    const step = (await steps.run(CALLER, session.id, aStep())).noun
     proxy.toLose = 1
     world.plane.endCommand(command.id, { exitCode: 3 })
     world.plane.endCommand(step.id, {})

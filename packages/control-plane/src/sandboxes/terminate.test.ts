@@ -89,7 +89,7 @@ for (const dialect of DIALECTS)
 
       it('takes its running commands along', async () => {
         const { id } = await create()
-        const { id: command } = await world.lifecycle.commands.run(CALLER, id, aCommand())
+        const { id: command } = (await world.lifecycle.commands.run(CALLER, id, aCommand())).noun
         const waiting = world.lifecycle.commands.wait(CALLER, { sandbox: id, command }, new AbortController().signal)
         await end(id)
         expect(await waiting).toMatchObject({ state: 'lost', exitCode: null })

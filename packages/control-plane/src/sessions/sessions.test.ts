@@ -172,7 +172,7 @@ describe('a session', () => {
 
   it('does not expire while a step runs in it', async () => {
     const { id } = await open({ sandbox, ttlMs: 1000 })
-    const step = await world.lifecycle.steps.run(CALLER, id, aStep())
+    const step = (await world.lifecycle.steps.run(CALLER, id, aStep())).noun
     for (let second = 0; second < 3; second++) {
       world.clock.advance(900)
       await world.sweep()
@@ -191,7 +191,7 @@ describe('a session', () => {
 
   it('ends with its sandbox, in the same transaction as its steps', async () => {
     const { id } = await open()
-    const step = await world.lifecycle.steps.run(CALLER, id, aStep())
+    const step = (await world.lifecycle.steps.run(CALLER, id, aStep())).noun
     await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'x' })
     expect(await row(id)).toMatchObject({ state: 'terminated', endReason: 'sandbox_ended' })
     expect(await world.lifecycle.steps.get(CALLER, { session: id, step: step.id })).toMatchObject({

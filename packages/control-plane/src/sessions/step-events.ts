@@ -3,7 +3,8 @@ import { deadline, untilAborted } from '@airlock/std'
 import type { StepEnd, StoredStep } from '../store/steps.ts'
 import { type CommandWatch, isForgotten } from '../commands/command-watch.ts'
 import type { Context } from '../app/context.ts'
-import type { OutputItem } from '../nodes/data-plane-output.ts'
+import type { OutputItem } from '@airlock/wire'
+import type { OpenOutput } from '../commands/recorded-run.ts'
 import { resumedOutput } from '../commands/resumed-output.ts'
 import { endOf, isUnended } from './step-book.ts'
 import { StepSaid } from './step-said.ts'
@@ -22,7 +23,7 @@ interface Followed extends Pick<Context, 'store' | 'dataPlane'> {
   readonly row: StoredStep
   show(row: StoredStep): Step
   /** Its output from the beginning, when it was just started. */
-  readonly open: { readonly output: AsyncIterable<OutputItem>; readonly letGo: () => void } | undefined
+  readonly open: OpenOutput | undefined
 }
 
 /**
@@ -34,24 +35,22 @@ export async function* stepEvents(of: Followed, asked: AskedEvents): AsyncGenera
   const isWaiting = asked.follow || !isUnended(of.row)
   const signal = isWaiting ? asked.signal : deadline(PRESENT_MS, asked.signal)
   const said = new StepSaid(asked.from)
-  const leave = () => of.open?.letGo()
   let node: NodeCommand | undefined
-  signal.addEventListener('abort', leave)
   try {
     yield { event: 'started', step: of.show(of.row) }
     const until = isWaiting ? Infinity : await presentEnd(of)
     if (asked.from >= until) return
     for await (const item of outputOf(of, { from: asked.from, signal })) {
-      if (item.kind === 'end') node = item.command
-      else yield* said.take(item)
+      if (item.kind === 'end') {
+        node = item.command
+        of.open?.close()
+      } else yield* said.take(item)
       if (endOfItem(item) >= until) return
     }
   } catch (error) {
     if (!isForgotten(error)) throw error
   } finally {
-    signal.removeEventListener('abort', leave)
-    // Whoever leaves early leaves it to the watch.
-    if (!node) leave()
+    of.open?.letGo()
   }
   yield* ending(of, await lastOf(of, { node, said, signal }), node === undefined)
 }
@@ -85,7 +84,7 @@ function outputOf(
 ): AsyncGenerator<OutputItem> {
   const ref = { sandbox: of.row.sandbox, command: of.row.id }
   const { store, dataPlane } = of
-  return resumedOutput({ store, dataPlane, ref }, { ...asked, isRichWhole: asked.from > 0, first: of.open?.output })
+  return resumedOutput({ store, dataPlane, ref }, { ...asked, isRichWhole: asked.from > 0, first: of.open?.items })
 }
 
 /** How much a running step has said; no bound when it has ended, for then the stream ends by itself. */

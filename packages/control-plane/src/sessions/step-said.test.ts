@@ -1,6 +1,6 @@
 import type { StepEvent } from '@airlock/contract'
 import { describe, expect, it } from 'vitest'
-import type { OutputItem } from '../nodes/data-plane-output.ts'
+import type { OutputItem } from '@airlock/wire'
 import { StepSaid } from './step-said.ts'
 
 type Piece = readonly [stream: 'stdout' | 'stderr' | 'rich', text: string]

@@ -1,7 +1,7 @@
 import { richLine, type StepError, type StepEvent } from '@airlock/contract'
 import { RICH_BYTES } from '@airlock/contract/guest'
 import { textOf } from '../commands/command-events.ts'
-import type { OutputItem } from '../nodes/data-plane-output.ts'
+import type { OutputItem } from '@airlock/wire'
 
 const NEWLINE = 10
 const MAX_NAME = 256

@@ -20,7 +20,8 @@ afterEach(() => world.close())
 afterAll(() => recorder.stop())
 
 const forever = new AbortController().signal
-const run = (asked: Partial<RunStepBody> = {}) => world.lifecycle.steps.run(CALLER, session, aStep(asked))
+const run = async (asked: Partial<RunStepBody> = {}) =>
+  (await world.lifecycle.steps.run(CALLER, session, aStep(asked))).noun
 const get = (step: string) => world.lifecycle.steps.get(CALLER, { session, step })
 const events = (step: string, asked: { from?: number; follow?: boolean; signal?: AbortSignal } = {}) =>
   world.lifecycle.steps.events(CALLER, { session, step }, { from: 0, follow: true, signal: forever, ...asked })
@@ -217,7 +218,7 @@ describe('a step id', () => {
     const other = await world.lifecycle.sessions.create(CALLER, aSession({ sandbox }))
     const first = await run({ stepId: 'mine', code: 'x' })
     const second = await world.lifecycle.steps.run(CALLER, other.id, aStep({ stepId: 'mine', code: 'y' }))
-    expect(second.id).not.toBe(first.id)
+    expect(second.noun.id).not.toBe(first.id)
   })
 
   it('answers the first result after a crash of ours', async () => {

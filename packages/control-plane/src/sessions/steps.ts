@@ -1,14 +1,8 @@
 import { hash } from 'node:crypto'
 import { redactText, type Written } from '@airlock/audit'
-import {
-  AirlockError,
-  type ErrorCode,
-  isAirlockError,
-  type RunStepBody,
-  type Step,
-  type StepEvent,
-} from '@airlock/contract'
+import { AirlockError, type RunStepBody, type Step, type StepEvent } from '@airlock/contract'
 import { newId } from '@airlock/std'
+import type { OutputItem } from '@airlock/wire'
 import {
   deleteStep,
   findStep,
@@ -21,10 +15,10 @@ import {
 import type { CommandWatch } from '../commands/command-watch.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
-import { boundTimeout, deedOf, describeError, type Governed, saying } from '../evidence/evidence.ts'
+import { boundTimeout, deedOf, type Governed, saying } from '../evidence/evidence.ts'
 import { toStep } from '../sandboxes/nouns.ts'
+import { type Begun, type OpenOutput, RecordedRuns, type RunHandle } from '../commands/recorded-run.ts'
 import { writesOutside } from '../sandboxes/owned-sandbox.ts'
-import { OpenOutputs } from '../commands/open-outputs.ts'
 import { inSession, ownedSession, type Place, readableSession, usableSession } from './owned-session.ts'
 import type { Sessions } from './sessions.ts'
 import { type AskedEvents, stepEvents } from './step-events.ts'
@@ -45,33 +39,40 @@ interface Parts {
 
 interface Start {
   readonly codeHash: string
-  readonly row: Promise<StoredStep>
+  readonly begun: Promise<Begun<StoredStep>>
 }
 
 /** Code in sessions: asked for, recorded, run at most once for each id of the caller, followed to its end. */
 export class Steps {
   readonly #context: Context
   readonly #parts: Parts
-  readonly #outputs = new OpenOutputs()
-  /** What a call has just asked for, so that following it in the same call looks nothing up again. */
-  readonly #seen = new WeakMap<Caller, { readonly place: Place; readonly row: StoredStep }>()
+  readonly #runs: RecordedRuns<StoredStep, StepEnd>
   /** By session and the caller's id: those who ask for the same step at once get the same one. */
   readonly #starts = new Map<string, Start>()
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
     this.#parts = parts
+    this.#runs = new RecordedRuns(context, parts.stepWatch)
   }
 
-  /** Resolves once the step is with the data plane, or at once when its id is known; `events` follows it. */
-  async run(caller: Caller, sessionId: string, body: RunStepBody): Promise<Step> {
+  /**
+   * Resolves once the step is with the data plane and its record on disk, or at once when its id is known. It is followed to its end,
+   * by the caller until `follow` aborts.
+   */
+  async run(
+    caller: Caller,
+    sessionId: string,
+    asked: RunStepBody & { readonly follow?: AbortSignal },
+  ): Promise<RunHandle<Step, StepEvent>> {
+    const { follow, ...body } = asked
     const place = await usableSession(this.#context, caller, sessionId)
     // Never fails, and nobody needs it on disk before the step runs.
     void this.#parts.sessions.touch(place)
     const codeHash = hash('sha256', body.code)
-    const row = await this.#once(place, { caller, body, codeHash })
-    this.#seen.set(caller, { place, row })
-    return this.#show(row, place)
+    const { row, open } = await this.#once(place, { caller, body, codeHash, follow })
+    const reading = { from: 0, follow: true, signal: follow ?? new AbortController().signal }
+    return { noun: this.#show(row, place), events: stepEvents(this.#followed(row, place, open), reading) }
   }
 
   async list(
@@ -92,18 +93,12 @@ export class Steps {
   }
 
   async *events(caller: Caller, of: StepRef, asked: AskedEvents): AsyncGenerator<StepEvent> {
-    const { store, dataPlane } = this.#context
-    const seen = this.#seen.get(caller)
-    const isSeen = seen?.row.id === of.step && seen.row.session === of.session
-    if (!isSeen) await this.#parts.stepWatch.begun(of.step)
-    const place = isSeen ? seen.place : await readableSession(this.#context, caller, of.session)
-    const row = isSeen ? seen.row : await this.#find(of)
-    const open = asked.from === 0 && asked.follow ? this.#outputs.take(row.id) : undefined
-    const show = (shown: StoredStep) => this.#show(shown, place)
-    yield* stepEvents({ store, dataPlane, watch: this.#parts.stepWatch, row, show, open }, asked)
+    await this.#parts.stepWatch.begun(of.step)
+    const place = await readableSession(this.#context, caller, of.session)
+    yield* stepEvents(this.#followed(await this.#find(of), place, undefined), asked)
   }
 
-  async #once(place: Place, of: Asked): Promise<StoredStep> {
+  async #once(place: Place, of: Asked): Promise<Begun<StoredStep>> {
     const { stepId } = of.body
     if (stepId === undefined) return this.#start(place, of)
     const session = place.session.id
@@ -111,35 +106,36 @@ export class Steps {
     const known = await this.#context.store.query((db) => findStepByKey(db, { session, stepId }))
     // From here to the next await nobody else can begin it.
     const starting = this.#starts.get(key)
-    if (starting) return this.#sameCode(starting.codeHash, of) && starting.row
-    if (known) return this.#sameCode(known.codeHash, of) && known
-    const row = this.#start(place, of).finally(() => this.#starts.delete(key))
-    this.#starts.set(key, { codeHash: of.codeHash, row })
-    return row
+    if (starting) return this.#same(starting.codeHash, of, (await starting.begun).row)
+    if (known) return this.#same(known.codeHash, of, known)
+    const begun = this.#start(place, of).finally(() => this.#starts.delete(key))
+    this.#starts.set(key, { codeHash: of.codeHash, begun })
+    return begun
   }
 
-  #sameCode(codeHash: string, of: Asked): true {
-    if (codeHash === of.codeHash) return true
-    throw new AirlockError('step_mismatch')
+  /** Only who starts a step follows it over the call that gave it. */
+  #same(codeHash: string, of: Asked, row: StoredStep): Begun<StoredStep> {
+    if (codeHash !== of.codeHash) throw new AirlockError('step_mismatch')
+    return { row, open: undefined }
   }
 
-  async #start(place: Place, of: Asked): Promise<StoredStep> {
+  async #start(place: Place, of: Asked): Promise<Begun<StoredStep>> {
     const { row, deed, timeoutMs } = await this.#pass(place, of)
-    return this.#parts.stepWatch.whileStarting(row.id, async () => {
-      const { first, durable } = await this.#take(row, deed)
-      if (first.id !== row.id) return this.#sameCode(first.codeHash, of) && first
-      try {
-        if (writesOutside(place.sandbox)) await durable
-        await this.#give(row, { ...of.body, timeoutMs })
-      } catch (error) {
-        await this.#forget(row)
-        this.#context.audit.note({ ...deed, status: 'failed', error: describeError(error) })
-        throw error
-      }
-      // It runs, and is followed to its end; nobody hears of it before its record is on disk.
-      await durable
-      return row
-    })
+    const { store } = this.#context
+    const begun = await this.#runs.begin(
+      {
+        row,
+        deed,
+        record: async () => this.#record(deed),
+        insert: async () => this.#insert(row),
+        forget: async () => store.query((db) => deleteStep(db, row.id)),
+        waitsForDisk: writesOutside(place.sandbox),
+        give: async (letGo) => this.#give(row, { ...of.body, timeoutMs }, letGo),
+        explain: async (error) => this.#explain(row.session, error),
+      },
+      of.follow,
+    )
+    return begun.row === row ? begun : this.#same(begun.row.codeHash, of, begun.row)
   }
 
   /** What a policy bounds is bounded here, and on record. */
@@ -158,29 +154,6 @@ export class Steps {
     ephemeral.append(place.sandbox.id, { runtime: place.session.runtime, step })
     const timeoutMs = boundTimeout(askedMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
-  }
-
-  /**
-   * The record and the row, at the same time: neither needs the other, and nothing runs before both are written. Answers the
-   * step that has the caller's id: this one, or an earlier one.
-   */
-  async #take(row: StoredStep, deed: Governed): Promise<Taken> {
-    const { audit } = this.#context
-    const [recorded, written] = await Promise.allSettled([this.#record(deed), this.#insert(row)])
-    if (written.status === 'fulfilled' && written.value.id !== row.id) {
-      audit.note({ ...deed, status: 'denied', error: DUPLICATE })
-      return { first: written.value, durable: Promise.resolve() }
-    }
-    if (written.status === 'rejected') {
-      if (recorded.status === 'fulfilled')
-        audit.note({ ...deed, status: 'failed', error: describeError(written.reason) })
-      throw written.reason
-    }
-    if (recorded.status === 'rejected') {
-      await this.#forget(row)
-      throw recorded.reason
-    }
-    return { first: row, durable: recorded.value.durable }
   }
 
   async #record(deed: Governed): Promise<Written> {
@@ -203,32 +176,30 @@ export class Steps {
     }
   }
 
-  /** Throws when it certainly does not run; when nobody can say, it is followed like one that does. */
-  async #give(row: StoredStep, body: RunStepBody): Promise<void> {
-    const { store, dataPlane, failpoint } = this.#context
+  async #give(row: StoredStep, body: RunStepBody, letGo: AbortSignal): Promise<AsyncIterable<OutputItem>> {
+    const { dataPlane, failpoint } = this.#context
     const { id, sandbox, session, maxOutputBytes } = row
     const { code, env, stdin, timeoutMs } = body
-    const spec = { id, code, env, stdin, timeoutMs, maxOutputBytes }
-    const abort = new AbortController()
-    const letGo = () => {
-      abort.abort()
-      void this.#parts.stepWatch.watch(row)
-    }
-    try {
-      const output = await dataPlane.step({ sandbox, session }, spec, abort.signal)
-      await failpoint('step.running')
-      this.#outputs.hold(id, output, letGo)
-    } catch (error) {
-      if (!isUncertain(error)) await inSession(store, session, () => Promise.reject(error))
-      this.#context.log.warn('whether a step runs is not known yet', { step: id, error })
-    }
+    const output = await dataPlane.step(
+      { sandbox, session },
+      { id, code, env, stdin, timeoutMs, maxOutputBytes },
+      letGo,
+    )
+    await failpoint('step.running')
+    return output
   }
 
-  /** It never began, and its id is free again. */
-  async #forget(row: StoredStep): Promise<void> {
-    await this.#context.store
-      .query((db) => deleteStep(db, row.id))
-      .catch((error: unknown) => this.#context.log.warn('a refused step stays in the store', { row: row.id, error }))
+  async #explain(session: string, cause: unknown): Promise<unknown> {
+    const thrown = async () => {
+      throw cause
+    }
+    return inSession(this.#context.store, session, thrown).catch((meant: unknown) => meant)
+  }
+
+  #followed(row: StoredStep, place: Place, open: OpenOutput | undefined) {
+    const { store, dataPlane } = this.#context
+    const show = (shown: StoredStep) => this.#show(shown, place)
+    return { store, dataPlane, watch: this.#parts.stepWatch, row, show, open }
   }
 
   async #find(of: StepRef): Promise<StoredStep> {
@@ -242,29 +213,12 @@ export class Steps {
   }
 }
 
-interface Taken {
-  /** The step that has the caller's id. */
-  readonly first: StoredStep
-  readonly durable: Promise<void>
-}
-
 interface Asked {
   readonly caller: Caller
   readonly body: RunStepBody
   readonly codeHash: string
+  readonly follow: AbortSignal | undefined
 }
-
-const DUPLICATE = { code: 'step_mismatch', message: 'The id belongs to an earlier step, whose result was answered.' }
-
-/** Nobody answered: it may run, or not. */
-function isUncertain(error: unknown): boolean {
-  if (!isAirlockError(error) || !UNCERTAIN.has(error.code)) return false
-  const { cause } = error
-  // Nobody listened, so nobody heard it.
-  return !(cause instanceof Error && 'code' in cause && (cause.code === 'ECONNREFUSED' || cause.code === 'ENOENT'))
-}
-
-const UNCERTAIN: ReadonlySet<ErrorCode> = new Set(['data_plane_unavailable', 'guest_lost', 'timeout'])
 
 function newRow(place: Place, of: Asked & { readonly now: number }): StoredStep {
   const { session } = place

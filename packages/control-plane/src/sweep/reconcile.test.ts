@@ -43,7 +43,7 @@ for (const dialect of DIALECTS)
       const found = await row(id)
       return found && [found.state, found.endReason]
     }
-    const run = (sandbox: string) => world.lifecycle.commands.run(CALLER, sandbox, aCommand())
+    const run = async (sandbox: string) => (await world.lifecycle.commands.run(CALLER, sandbox, aCommand())).noun
     const failure = async (work: Promise<unknown>) =>
       work.then(
         () => undefined,

@@ -2,7 +2,7 @@ import { AirlockError, type NodeImage, type NodeImageEvent, toAirlockError } fro
 import { LatestFeed } from '@airlock/std'
 import type { TemplateFacts } from './template-facts.ts'
 import type { Context } from '../app/context.ts'
-import { faultOf } from '../nodes/data-plane-images.ts'
+import { faultOf } from '../nodes/image-fault.ts'
 import { doRecorded, type Governed } from '../evidence/evidence.ts'
 
 /** Builds that callers wait for. Whoever asks for the same one waits for the same one, and it goes on without them. */

@@ -50,7 +50,7 @@ export class TestRegistry {
     const audit = staged({ require: async (record) => keep(record), note: keep, flush: async () => {} })
     const times = { heartbeats: this.heartbeats, keyUses: this.keyUses, budgetDefaults: BUDGET }
     const node = { id: 'here', holder: 'here' }
-    const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
+    const here = { node, dataPlane: new DataPlaneClient({ unix: '/nonexistent' }), ...makeGuardian(store, audit) }
     const { guardKeys } = this
     const world = { store, clock, audit, guardKeys, ...here, ...times, ...options }
     this.who = createRegistry(world, {

@@ -164,7 +164,7 @@ export class World {
       node: this.node,
       audit: gate,
       ...guard,
-      dataPlane: new DataPlaneClient(join(this.home, 'data-plane.sock')),
+      dataPlane: new DataPlaneClient({ unix: join(this.home, 'data-plane.sock') }),
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
       models: new ModelCatalog([]),

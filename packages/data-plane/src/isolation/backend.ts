@@ -78,13 +78,13 @@ export interface IsolationBackend {
    * How often the kernel denied user code memory or processes so far, and of processes only what a child group can be told apart
    * by; null where it does not count. Undefined when it is gone. Cheap: who asks before and after knows what came between.
    */
-  strain(id: string, child: string | undefined): Strain | undefined
+  strain(id: string, child: string | undefined): Promise<Strain | undefined>
 
   /** Whether a place that user code writes to has no room left for a byte or for a file. */
-  isDiskFull(id: string): boolean
+  isDiskFull(id: string): Promise<boolean>
 
   /** What the guest of a sandbox that died by itself was denied; undefined when it was something else. */
-  lostFor(id: string, tier: 'standard' | 'strict'): 'out_of_memory' | 'pids_exhausted' | undefined
+  lostFor(id: string, tier: SandboxSpec['tier']): Promise<LostFor | undefined>
 
   /** What one child group, that of a command or a session, has used so far. Undefined where it cannot be told. */
   groupUsage(id: string, child: string): Promise<GroupUsage | undefined>
@@ -149,6 +149,9 @@ export interface Strain {
   readonly oomKills: number | null
   readonly pidsRefused: number | null
 }
+
+/** Denials that end a guest. */
+export type LostFor = 'out_of_memory' | 'pids_exhausted'
 
 export interface GroupUsage {
   readonly cpuMs: number | null

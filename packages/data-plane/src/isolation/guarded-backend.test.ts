@@ -23,7 +23,7 @@ class Directories implements Pick<BareBackend, 'holds' | 'start' | 'stop' | 'rea
     return readdirSync(this.#root)
   }
 
-  holds(id: string): boolean {
+  async holds(id: string): Promise<boolean> {
     return existsSync(join(this.#root, id))
   }
 

@@ -11,7 +11,7 @@ export const START_LIMIT_MS = 30_000
  */
 export interface BareBackend extends IsolationBackend {
   /** Whether anything on this host bears this id. */
-  holds(id: string): boolean
+  holds(id: string): Promise<boolean>
 }
 
 /** The rest of the promise about starts, the same for every technology. */
@@ -36,9 +36,9 @@ export function guardBackend(bare: BareBackend, log: Log): IsolationBackend {
     isFrozen: async (id) => bare.isFrozen(id),
     stats: async (id) => bare.stats(id),
     sample: async (ids) => bare.sample(ids),
-    strain: (id, child) => bare.strain(id, child),
-    isDiskFull: (id) => bare.isDiskFull(id),
-    lostFor: (id, tier) => bare.lostFor(id, tier),
+    strain: async (id, child) => bare.strain(id, child),
+    isDiskFull: async (id) => bare.isDiskFull(id),
+    lostFor: async (id, tier) => bare.lostFor(id, tier),
     groupUsage: async (id, child) => bare.groupUsage(id, child),
   }
 }
@@ -62,8 +62,7 @@ export class StartGuard {
 
   async start(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
     const { id } = spec
-    // Checked before anything is made, for a start that fails destroys whatever bears its id.
-    if (this.#starting.has(id) || this.#bare.holds(id)) throw new AirlockError('internal', `${id} was started before.`)
+    if (this.#starting.has(id)) throw startedBefore(id)
     const abort = new AbortController()
     const until = deadline(START_LIMIT_MS, AbortSignal.any([signal, abort.signal]))
     const started = this.#startOrDestroy(spec, until)
@@ -84,6 +83,8 @@ export class StartGuard {
   }
 
   async #startOrDestroy(spec: SandboxSpec, signal: AbortSignal): Promise<StartedSandbox> {
+    // Checked before anything is made, for a start that fails destroys whatever bears its id.
+    if (await this.#bare.holds(spec.id)) throw startedBefore(spec.id)
     try {
       const started = await this.#bare.start(spec, signal)
       // Too late is not started: whoever asked has been told so, and nobody would end it.
@@ -96,4 +97,8 @@ export class StartGuard {
       throw isAirlockError(error) ? error : new AirlockError('start_failed', undefined, { cause: error })
     }
   }
+}
+
+function startedBefore(id: string): AirlockError {
+  return new AirlockError('internal', `${id} was started before.`)
 }

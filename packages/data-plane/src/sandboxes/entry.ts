@@ -41,9 +41,11 @@ export function lose(entry: Entry, reason: NonNullable<Entry['lostReason']>): vo
   void entry.link.close(new AirlockError('guest_lost'))
 }
 
-/** Its guest is dead; its groups still know what it was denied. */
-export function bury(id: string, entry: Entry, backend: Pick<IsolationBackend, 'lostFor'>): void {
-  entry.lostFor = backend.lostFor(id, entry.permit.tier)
+/** Its guest is dead; its groups still know what it was denied. An end that came meanwhile stands. */
+export async function bury(id: string, entry: Entry, backend: Pick<IsolationBackend, 'lostFor'>): Promise<void> {
+  const lostFor = await backend.lostFor(id, entry.permit.tier)
+  if (!isLiving(entry)) return
+  entry.lostFor = lostFor
   lose(entry, 'guest_lost')
 }
 

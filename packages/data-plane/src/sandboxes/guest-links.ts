@@ -39,8 +39,8 @@ export class GuestLinks {
       log,
       failpoint,
       usageOf: async (session) => (await backend.groupUsage(id, session)) ?? null,
-      strainOf: (session) => backend.strain(id, session) ?? null,
-      isDiskFull: async () => this.#isDiskFull(id),
+      strainOf: async (session) => (await backend.strain(id, session)) ?? null,
+      isDiskFull: () => this.#isDiskFull(id),
       onOverdue: (command) => {
         log.error('the guest did not end a command in time', { sandbox: id, command })
         void watch.end(id, 'guest_lost')
@@ -49,12 +49,12 @@ export class GuestLinks {
   }
 
   /** That something failed is told even where the disk cannot be asked. */
-  #isDiskFull(id: string): boolean {
+  async #isDiskFull(id: string): Promise<boolean> {
     const { backend, log } = this.#options
     try {
-      return backend.isDiskFull(id)
+      return await backend.isDiskFull(id)
     } catch (error) {
-      log.warn('how full the disk of a sandbox is cannot be told', { sandbox: id, error })
+      log.warn('could not read disk usage of a sandbox', { sandbox: id, error })
       return false
     }
   }

@@ -1,4 +1,5 @@
 import {
+  AirlockError,
   doorEnv,
   type NodeCommand,
   type NodeCommandSpec,
@@ -9,6 +10,7 @@ import {
 } from '@airlock/contract'
 import type { HostDisk } from '../isolation/host-disk.ts'
 import { processLimits } from './limits.ts'
+import type { Entry } from './entry.ts'
 import type { Registry } from './registry.ts'
 
 /** Starts what runs inside: with what the sandbox was given under it, within what its permit bounds. */
@@ -23,7 +25,7 @@ export class Runs {
 
   async run(id: string, spec: NodeCommandSpec): Promise<NodeCommand> {
     this.#hostDisk.assertRoomForOutput()
-    const entry = this.#registry.running(id)
+    const entry = this.#running(id)
     const { permit, link } = entry
     const limits = processLimits(entry, spec.limits)
     return link.commands.run({ ...spec, env: envOf(permit, spec.env), timeoutMs: timeoutOf(permit, spec), ...limits })
@@ -32,7 +34,7 @@ export class Runs {
   /** Gives code to an interpreter. */
   async step(id: string, session: string, spec: NodeStepSpec): Promise<NodeCommand> {
     this.#hostDisk.assertRoomForOutput()
-    const { permit, link } = this.#registry.running(id)
+    const { permit, link } = this.#running(id)
     return link.sessions.step(session, { ...spec, timeoutMs: timeoutOf(permit, spec) })
   }
 
@@ -40,6 +42,12 @@ export class Runs {
   async openSession(id: string, spec: NodeSessionSpec): Promise<NodeSession> {
     const entry = this.#registry.running(id)
     return entry.link.sessions.open({ ...spec, env: envOf(entry.permit, spec.env), ...processLimits(entry) })
+  }
+
+  /** `guest_lost` would leave open whether the guest had begun: one that is lost already is asked for nothing. */
+  #running(id: string): Entry {
+    if (this.#registry.entries.get(id)?.state === 'lost') throw new AirlockError('sandbox_not_active')
+    return this.#registry.running(id)
   }
 }
 

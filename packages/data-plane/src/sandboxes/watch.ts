@@ -47,7 +47,7 @@ export class Watch {
     for (const [id, entry] of registry.entries) {
       if (!isLiving(entry)) continue
       if (clock.now() >= entry.permit.endsAt) void this.end(id, 'max_lifetime')
-      else if (!(await backend.adopt(id)) && isLiving(entry)) bury(id, entry, backend)
+      else if (!(await backend.adopt(id)) && isLiving(entry)) await bury(id, entry, backend)
     }
   }
 }

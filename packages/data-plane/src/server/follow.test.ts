@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AirlockError } from '@airlock/contract'
+import { AirlockError, type FollowedCall } from '@airlock/contract'
 import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
 import { createLog, newId, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RealGuest } from '../session/testing/real-guest.ts'
-import { serveFollowed } from './follow.ts'
+import { serveFollowed } from '@airlock/wire'
+import { startFollowed } from './start-followed.ts'
 
 const SANDBOX = newId('sbx')
 const isRoot = process.getuid?.() === 0
@@ -29,9 +30,9 @@ describe.skipIf(!isRoot)('a connection of followed calls', () => {
       step: async (id: string, ...[session, spec]: Parameters<typeof guest.link.sessions.step>) =>
         link(id).sessions.step(session, spec),
     }
-    const sandboxes = { runs, registry: { link } }
+    const start = async (call: FollowedCall) => startFollowed({ runs, registry: { link } }, call)
     const log = createLog({ process: 'test', level: 'silent', write: () => {} })
-    server = createServer((socket) => serveFollowed(socket, { sandboxes, log })).listen(join(dir, 'follow.sock'))
+    server = createServer((socket) => serveFollowed(socket, { start, log })).listen(join(dir, 'follow.sock'))
     await once(server, 'listening')
   })
   afterAll(async () => {

@@ -3,7 +3,7 @@ import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import { bytesOf, readJson } from './http.ts'
 import type { Handler } from './routes.ts'
 
-/** The lines about images of the table of `contract/data-plane-api.ts`. */
+/** The lines about images of the table of `contract/src/host/data-plane-api.ts`. */
 export function createImageRoutes(images: NodeImageDesk): ReadonlyMap<string, Handler> {
   return new Map<string, Handler>([
     ['GET /images', async () => ({ json: images.list() })],

@@ -21,7 +21,7 @@ export type Handler = (call: Call) => Promise<Answer>
 /** What does not change while we live. */
 export type Health = Omit<DataPlaneHealth, 'disk' | 'damaged'>
 
-/** `METHOD /path/:param` → handler: the table of `contract/data-plane-api.ts`, and nothing else. */
+/** `METHOD /path/:param` → handler: the table of `contract/src/host/data-plane-api.ts`, and nothing else. */
 export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<string, Handler> {
   return new Map<string, Handler>([
     ...hostRoutes(sandboxes, health),

@@ -1,14 +1,14 @@
-import { AirlockError, FOLLOW_PROTOCOL } from '@airlock/contract'
+import { AirlockError, FOLLOW_PROTOCOL, type FollowedCall } from '@airlock/contract'
 import { endSoon, type Log } from '@airlock/std'
-import { listenForHttp, refuse } from '@airlock/wire'
+import { type FollowServerOptions, listenForHttp, refuse, serveFollowed } from '@airlock/wire'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
-import { serveFollowed } from './follow.ts'
 import { send } from './http.ts'
 import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler, type Health } from './routes.ts'
+import { startFollowed } from './start-followed.ts'
 
 interface ListenOptions {
   readonly sandboxes: Sandboxes
@@ -25,6 +25,7 @@ const MAX_CONNECTIONS = 16_384
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
   const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
+  const start = async (call: FollowedCall) => startFollowed(options.sandboxes, call)
   const listener = await listenForHttp(
     { unix: options.socket, uid: options.socketUid },
     {
@@ -35,7 +36,7 @@ export async function listen(options: ListenOptions): Promise<() => Promise<void
           // Nobody listens any more to what went wrong, and that is most likely why it did.
           if (!response.destroyed) refuse({ request, response }, error, options.log)
         }),
-      onUpgrade: (request, socket) => upgrade(request, socket, options),
+      onUpgrade: (request, socket) => upgrade(request, socket, { log: options.log, start }),
     },
   )
   return async () => {
@@ -44,7 +45,7 @@ export async function listen(options: ListenOptions): Promise<() => Promise<void
   }
 }
 
-function upgrade(request: IncomingMessage, socket: Duplex, options: ListenOptions): void {
+function upgrade(request: IncomingMessage, socket: Duplex, options: FollowServerOptions): void {
   if (request.headers.upgrade !== FOLLOW_PROTOCOL) return endSoon(socket, 'HTTP/1.1 400 Bad Request\r\n\r\n')
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${FOLLOW_PROTOCOL}\r\n\r\n`)
   serveFollowed(socket, options)

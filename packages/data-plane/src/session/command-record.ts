@@ -174,6 +174,11 @@ export class CommandRecord {
     if (spool.heldOf(this.id)?.length) await this.#append(spool, [], 0)
   }
 
+  /** Denials that came before the command do not count for it. */
+  beginStrain(strain: Strain | null): void {
+    this.#meta = { ...this.#meta, strain }
+  }
+
   /** The step's turn has come: its time and its use count from here. */
   begin(startedAt: number, before: GroupUsage | null, strain: Strain | null): void {
     this.#meta = { ...this.#meta, before, strain, command: { ...this.#meta.command, startedAt } }

@@ -48,7 +48,7 @@ export interface CommandTableOptions {
   /** What the group of a session has used, read outside; null where it cannot be told. */
   usageOf(session: string): Promise<GroupUsage | null>
   /** What user code has run into so far, as far as it can be told of a command or of that session; cheap, read outside. */
-  strainOf(session: string | undefined): Strain | null
+  strainOf(session: string | undefined): Promise<Strain | null>
   /** Whether something that user code writes to has no room left, looked at outside. */
   isDiskFull(): Promise<boolean>
   /** Of what is kept; those of the contract, unless a test says otherwise. */
@@ -140,7 +140,8 @@ export class CommandTable {
     this.#starting.add(record)
     this.#add(record)
     try {
-      if (spec.session !== undefined) await this.#nextTurn(spec.session)
+      if (spec.session === undefined) record.beginStrain(await this.#options.strainOf(undefined))
+      else await this.#nextTurn(spec.session)
       this.spool.save(record.meta)
     } catch (error) {
       await this.drop(record)
@@ -338,7 +339,8 @@ export class CommandTable {
   async #nextTurn(session: string): Promise<void> {
     const [next] = this.#unendedOf(session)
     if (!next?.isWaiting) return
-    next.begin(this.#options.clock.now(), await this.#options.usageOf(session), this.#options.strainOf(session))
+    const [used, strain] = await Promise.all([this.#options.usageOf(session), this.#options.strainOf(session)])
+    next.begin(this.#options.clock.now(), used, strain)
     this.#watch(next)
   }
 
@@ -362,7 +364,8 @@ export class CommandTable {
     const { strain: before, cpuSeconds, session, command } = record
     const ranMs = this.#options.clock.now() - command.startedAt
     const isDiskFull = () => this.#options.isDiskFull()
-    return await causeOf(end, { before, after: this.#options.strainOf(session), cpuSeconds, ranMs, isDiskFull })
+    const after = await this.#options.strainOf(session)
+    return await causeOf(end, { before, after, cpuSeconds, ranMs, isDiskFull })
   }
 
   /** Whether anything of another session, or a command, ran while this did. */
@@ -417,8 +420,7 @@ export class CommandTable {
       endedAt: null,
     } as const
     const { timeoutMs, maxOutputBytes, stdin } = spec
-    // A step gets it when its turn comes.
-    const own = spec.session === undefined ? { strain: this.#options.strainOf(undefined) } : { session: spec.session }
+    const own = spec.session === undefined ? {} : { session: spec.session }
     const { cpuSeconds } = spec.limits ?? {}
     const ofSession = { ...own, ...(cpuSeconds === undefined ? {} : { cpuSeconds }) }
     const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }

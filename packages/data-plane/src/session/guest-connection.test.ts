@@ -32,7 +32,7 @@ describe('a link to a hostile guest', () => {
       failpoint: async () => {},
       onOverdue: () => {},
       usageOf: async () => null,
-      strainOf: () => null,
+      strainOf: async () => null,
       isDiskFull: async () => false,
     })
     await link.listen()

@@ -33,7 +33,7 @@ export interface GuestLinkOptions {
   /** What the group of a session has used, read outside; null where it cannot be told. */
   usageOf(session: string): Promise<GroupUsage | null>
   /** What user code has run into so far; cheap, read outside; null where it cannot be told. */
-  strainOf(session: string | undefined): Strain | null
+  strainOf(session: string | undefined): Promise<Strain | null>
   /** Whether something that user code writes to has no room left, looked at outside. */
   isDiskFull(): Promise<boolean>
 }

@@ -60,7 +60,10 @@ describe.skipIf(!isRoot)('a guest that is late', () => {
   })
 
   it('ends a command whose deadline passed meanwhile, and is not lost for that', async () => {
-    const id = await guest.start(['sleep', '60'], { timeoutMs: 200 })
+    // Long enough that the guest stands still before it ends the command itself.
+    const id = await guest.start(['sleep', '60'], { timeoutMs: 2000 })
+    // A busy machine makes every guest late: the signal is taken once the guest has answered the start.
+    await guest.link.commands.signal(id, 'SIGCONT')
     guest.suspend()
     // The host has asked for its end by then, and goes on waiting.
     const isAsked = () => guest.logged.some((line) => line.includes('killing a command that is past its deadline'))

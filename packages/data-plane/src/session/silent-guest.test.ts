@@ -34,7 +34,7 @@ describe('a link to a guest that answers little', () => {
       patience: { ...PATIENCE, startMs: 20, silenceMs: 300, commandGraceMs: 20, obeyMs: 20 },
       onOverdue: (id) => overdue.push(id),
       usageOf: async () => null,
-      strainOf: () => null,
+      strainOf: async () => null,
       isDiskFull: async () => false,
     })
     await link.listen()

@@ -74,7 +74,9 @@ export class Starts {
       if (!wire.attached) await wire.connectionSoon()
     } catch (error) {
       await table.drop(record)
-      throw error
+      const isLost = isAirlockError(error) && error.code === 'guest_lost'
+      // `guest_lost` is for a guest that was asked: it may have begun.
+      throw isLost ? new AirlockError('sandbox_not_active', undefined, { cause: error }) : error
     }
   }
 

@@ -2,19 +2,19 @@ import type { Command, CommandEvent, CommandResult } from '@airlock/contract'
 import type { App } from '../../app/app.ts'
 import type { CommandRef } from '../../commands/command-ref.ts'
 import { json, NOTHING, type Handlers } from '../call.ts'
-
-/** What the JSON form of an output holds at most; all there is comes as events. */
-const JSON_OUTPUT_BYTES = 16 * 1024 * 1024
+import { RunText } from '../run-text.ts'
 
 export function commandHandlers(commands: App['commands']) {
   return {
     runCommand: async ({ caller, params, body, wants, signal }) => {
-      const started = await commands.run(caller, params.id, body)
-      if (body.background) return json({ ...started, stdout: '', stderr: '' } satisfies CommandResult)
-      const of = { sandbox: params.id, command: started.id }
-      const events = commands.events(caller, of, { from: 0, follow: true, signal })
-      if (wants === 'events') return { kind: 'events', events: startingWith(started, events) }
-      return json(await collect(events, () => commands.get(caller, of)))
+      const { noun, events } = await commands.run(
+        caller,
+        params.id,
+        body.background ? body : { ...body, follow: signal },
+      )
+      if (body.background) return json({ ...noun, stdout: '', stderr: '' } satisfies CommandResult)
+      if (wants === 'events') return { kind: 'events', events }
+      return json(await collect(events, () => commands.get(caller, { sandbox: params.id, command: noun.id })))
     },
     listCommands: async ({ caller, params, query }) => json(await commands.list(caller, params.id, query)),
     getCommand: async ({ caller, params }) => json(await commands.get(caller, refTo(params))),
@@ -22,9 +22,10 @@ export function commandHandlers(commands: App['commands']) {
       const of = refTo(params)
       const from = lastEventId ?? query.from
       const follow = wants === 'events'
-      const now = await commands.get(caller, of)
+      // Refused before the stream begins.
+      await commands.get(caller, of)
       const events = commands.events(caller, of, { from, follow, signal })
-      if (follow) return { kind: 'events', events: startingWith(now, events) }
+      if (follow) return { kind: 'events', events }
       return json(await collect(events, () => commands.get(caller, of)))
     },
     fullCommandOutput: async ({ caller, params, signal }) => {
@@ -46,33 +47,13 @@ function refTo(params: { readonly id: string; readonly command: string }): Comma
   return { sandbox: params.id, command: params.command }
 }
 
-/** Whatever the core says first, a stream begins with exactly one `started`. */
-async function* startingWith(command: Command, events: AsyncIterable<CommandEvent>): AsyncGenerator<CommandEvent> {
-  yield { event: 'started', command }
-  for await (const event of events) if (event.event !== 'started') yield event
-}
-
-/** The output as text, lossy where it is not UTF-8, and how the command stands after it. */
+/** The output as text, and how the command stands after it. */
 async function collect(events: AsyncIterable<CommandEvent>, look: () => Promise<Command>): Promise<CommandResult> {
-  const chunks: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] }
-  let left = JSON_OUTPUT_BYTES
-  let cut = false
+  const text = new RunText()
   let ended: Command | undefined
   for await (const event of events) {
     if (event.event === 'ended') ended = event.command
-    if (event.event !== 'output') continue
-    const bytes = event.base64 === undefined ? Buffer.from(event.text ?? '') : Buffer.from(event.base64, 'base64')
-    chunks[event.stream].push(bytes.subarray(0, left))
-    cut ||= bytes.length > left
-    left -= Math.min(left, bytes.length)
+    else if (event.event === 'output') text.add(event)
   }
-  const command = ended ?? (await look())
-  return { ...command, truncated: command.truncated || cut, ...decoded(chunks) }
-}
-
-function decoded(chunks: Readonly<Record<'stdout' | 'stderr', Buffer[]>>): { stdout: string; stderr: string } {
-  return {
-    stdout: Buffer.concat(chunks.stdout).toString('utf8'),
-    stderr: Buffer.concat(chunks.stderr).toString('utf8'),
-  }
+  return text.of(ended ?? (await look()))
 }

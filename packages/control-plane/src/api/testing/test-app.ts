@@ -58,7 +58,10 @@ function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | '
       events: (_caller, id, options) => core.jobs.events(id, options),
     },
     commands: {
-      run: async (caller, id, body) => core.runCommand(caller, id, body),
+      run: async (caller, id, { follow, ...body }) => {
+        const noun = await core.runCommand(caller, id, body)
+        return { noun, events: core.commandEvents(caller, { sandbox: id, command: noun.id }, fromStart(follow)) }
+      },
       list: async (caller, id) => core.listCommands(caller, id),
       get: async (caller, of) => core.getCommand(caller, of),
       events: (caller, of, options) => core.commandEvents(caller, of, options),
@@ -75,12 +78,19 @@ function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | '
       terminate: async (caller, id) => core.terminateSession(caller, id),
     },
     steps: {
-      run: async (caller, id, body) => core.runStep(caller, id, body),
+      run: async (caller, id, { follow, ...body }) => {
+        const noun = await core.runStep(caller, id, body)
+        return { noun, events: core.stepEvents(caller, { session: id, step: noun.id }, fromStart(follow)) }
+      },
       list: async (caller, id) => core.listSteps(caller, id),
       get: async (caller, of) => core.getStep(caller, of),
       events: (caller, of, options) => core.stepEvents(caller, of, options),
     },
   }
+}
+
+function fromStart(signal = new AbortController().signal) {
+  return { from: 0, follow: true, signal }
 }
 
 function restOf(core: TestCore): Pick<App, 'templates' | 'backtests' | 'audit' | 'models' | 'readiness'> {

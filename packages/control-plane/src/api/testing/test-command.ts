@@ -66,6 +66,7 @@ export class TestCommand {
     readonly follow: boolean
     readonly signal: AbortSignal
   }): AsyncGenerator<CommandEvent> {
+    yield { event: 'started', command: this.state }
     for (let i = 0; ; i++) {
       while (i >= this.#output.length && this.state.state === 'running' && options.follow)
         await once(this.#changes, 'change', { signal: options.signal })

@@ -38,7 +38,7 @@ import { pipeline } from 'node:stream/promises'
 import { memoryDir } from '../../../../../test/support/memory-dir.ts'
 import type { Caller, Page } from '../../app/caller.ts'
 import type { CommandRef } from '../../commands/command-ref.ts'
-import type { FileAnswer } from '../../nodes/data-plane-client.ts'
+import type { FileAnswer } from '../../nodes/data-plane.ts'
 import type { Ready } from '../../nodes/readiness.ts'
 import type { ListSandboxes } from '../../sandboxes/sandboxes.ts'
 import type { ListSessions } from '../../sessions/sessions.ts'
@@ -167,7 +167,7 @@ export class TestCore {
     _caller: Caller,
     of: CommandRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
-  ): AsyncIterable<CommandEvent> {
+  ): AsyncGenerator<CommandEvent> {
     return this.#command(of).events(options)
   }
 
@@ -293,7 +293,7 @@ export class TestCore {
     _caller: Caller,
     of: StepRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
-  ): AsyncIterable<StepEvent> {
+  ): AsyncGenerator<StepEvent> {
     return this.#sessions.events(of, options)
   }
 

@@ -98,7 +98,7 @@ export class TestSessions {
     return found
   }
 
-  events(of: StepRef, options: Parameters<TestStep['events']>[0]): AsyncIterable<StepEvent> {
+  events(of: StepRef, options: Parameters<TestStep['events']>[0]): AsyncGenerator<StepEvent> {
     return this.step(of).events(options)
   }
 

@@ -64,6 +64,7 @@ export class TestStep {
     readonly follow: boolean
     readonly signal: AbortSignal
   }): AsyncGenerator<StepEvent> {
+    yield { event: 'started', step: this.state }
     for (let i = 0; ; i++) {
       while (i >= this.#said.length && this.state.status === 'running' && options.follow)
         await once(this.#changes, 'change', { signal: options.signal })

@@ -45,7 +45,7 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Tes
   const heartbeats = new Heartbeats({ store, clock: systemClock })
   const keyUses = new LatestTimes(store, setKeyUsed)
   const node = { id: 'here', holder: 'here' }
-  const here = { node, dataPlane: new DataPlaneClient('/nonexistent'), ...makeGuardian(store, audit) }
+  const here = { node, dataPlane: new DataPlaneClient({ unix: '/nonexistent' }), ...makeGuardian(store, audit) }
   const world = {
     store,
     audit: staged(audit),

@@ -82,7 +82,7 @@ export class RealGuest {
       failpoint: async () => {},
       onOverdue: (id) => this.overdue.push(id),
       usageOf: async () => null,
-      strainOf: () => null,
+      strainOf: async () => null,
       isDiskFull: async () => false,
       ...options,
     })

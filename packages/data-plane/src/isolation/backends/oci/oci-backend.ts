@@ -20,6 +20,7 @@ import {
   type GroupUsage,
   type LimitChange,
   type RunningSandbox,
+  type LostFor,
   type SandboxSpec,
   type SandboxStats,
   type StartedSandbox,
@@ -203,7 +204,7 @@ export class OciBackend implements BareBackend {
     return { ...running, image: image.name }
   }
 
-  holds(id: string): boolean {
+  async holds(id: string): Promise<boolean> {
     return existsSync(pathsOf(this.#options, id).disk) || this.#parts.groups.ids().includes(id)
   }
 
@@ -268,15 +269,15 @@ export class OciBackend implements BareBackend {
     return samples
   }
 
-  strain(id: string, child: string | undefined): Strain | undefined {
+  async strain(id: string, child: string | undefined): Promise<Strain | undefined> {
     return this.#ending.has(id) ? undefined : this.#meters.strain(id, child)
   }
 
-  isDiskFull(id: string): boolean {
+  async isDiskFull(id: string): Promise<boolean> {
     return !this.#ending.has(id) && this.#meters.isDiskFull(id)
   }
 
-  lostFor(id: string, tier: 'standard' | 'strict'): 'out_of_memory' | 'pids_exhausted' | undefined {
+  async lostFor(id: string, tier: SandboxSpec['tier']): Promise<LostFor | undefined> {
     // In the strict tier guest and user code are one process, in the group with the limits.
     const { oomKills, pidsRefused } = this.#parts.groups.denied(id, tier === 'strict' ? 'user' : 'guest')
     if ((oomKills ?? 0) > 0) return 'out_of_memory'

@@ -1,21 +1,27 @@
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
-import { AirlockError, describeIssues, type FollowAnswer, followedCall, toAirlockError } from '@airlock/contract'
+import {
+  AirlockError,
+  describeIssues,
+  type FollowAnswer,
+  followedCall,
+  type FollowedCall,
+  toAirlockError,
+} from '@airlock/contract'
 import { encodeMessage, type Frame, FrameDecoder } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
-import type { Registry } from '../sandboxes/registry.ts'
-import type { Runs } from '../sandboxes/runs.ts'
 
 /** That it was taken is told after this time at the latest; what is short is said in one piece with it. */
 const TAKEN_MS = 3
 
-interface Parts {
-  readonly sandboxes: { readonly runs: Pick<Runs, 'run' | 'step'>; readonly registry: Pick<Registry, 'link'> }
+export interface FollowServerOptions {
+  /** Resolves once the call is taken, with how its output is read from the beginning. */
+  readonly start: (call: FollowedCall) => Promise<(signal: AbortSignal) => AsyncIterable<Buffer>>
   readonly log: Log
 }
 
 /** Answers followed calls on one connection, one after another, until either side hangs up. */
-export function serveFollowed(socket: Duplex, parts: Parts): void {
+export function serveFollowed(socket: Duplex, options: FollowServerOptions): void {
   const decoder = new FrameDecoder()
   const hungUp = new AbortController()
   let isAnswering = false
@@ -24,10 +30,10 @@ export function serveFollowed(socket: Duplex, parts: Parts): void {
       for (const frame of decoder.push(chunk)) {
         if (isAnswering) throw new AirlockError('invalid_request', 'A call came before the end of another.')
         isAnswering = true
-        void answer(frame, new Answer(socket, hungUp.signal), parts).finally(() => (isAnswering = false))
+        void answer(frame, new Answer(socket, hungUp.signal), options).finally(() => (isAnswering = false))
       }
     } catch (error) {
-      parts.log.error('a followed call makes no sense', { error })
+      options.log.error('a followed call makes no sense', { error })
       socket.destroy()
     }
   })
@@ -37,25 +43,20 @@ export function serveFollowed(socket: Duplex, parts: Parts): void {
   socket.on('close', () => hungUp.abort(new AirlockError('timeout', 'The caller hung up.')))
 }
 
-async function answer(frame: Frame, to: Answer, parts: Parts): Promise<void> {
+async function answer(frame: Frame, to: Answer, { start, log }: FollowServerOptions): Promise<void> {
   try {
-    const { link, id } = await start(frame, parts)
+    const output = await start(parseCall(frame))
     to.takeSoon()
-    for await (const chunk of link.commands.output(id, { from: 0, signal: to.hungUp })) await to.say(chunk)
+    for await (const chunk of output(to.hungUp)) await to.say(chunk)
   } catch (error) {
-    to.fail(error, parts.log)
+    to.fail(error, log)
   }
 }
 
-async function start(frame: Frame, { sandboxes: { runs, registry } }: Parts) {
+function parseCall(frame: Frame): FollowedCall {
   const parsed = followedCall.safeParse(frame.kind === 'message' ? frame.json : undefined)
   if (!parsed.success) throw new AirlockError('invalid_request', describeIssues(parsed.error))
-  const call = parsed.data
-  const { id } =
-    call.kind === 'step'
-      ? await runs.step(call.sandbox, call.session, call.step)
-      : await runs.run(call.sandbox, call.command)
-  return { link: registry.link(call.sandbox), id }
+  return parsed.data
 }
 
 /** What one call is told. */
