@@ -58,7 +58,8 @@ async function openDoors(hard: Buffer): Promise<{ readonly taken: Promise<void> 
         }
       },
     },
-    closer: { close: () => {} },
+    closer: { opened: () => {}, close: () => {} },
+    failpoint: async () => {},
     preparation,
     log: createLog({ process: 'doors', level: 'silent', write: () => {} }),
   })

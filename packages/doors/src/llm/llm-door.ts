@@ -108,7 +108,11 @@ class LlmDoor implements Door<LlmConfig> {
     this.#calls.keepOnly(new Set(models.map(({ name }) => name)))
   }
 
-  /** Each call is judged when it is opened; calls of models that were taken away end with the configuration. */
+  cut(calls: readonly string[]): void {
+    this.#calls.cut(calls)
+  }
+
+  /** Each call is judged when it is opened, and the control plane names those that rules deny later. */
   changed(what: DoorChange): void {
     if (what === 'revoked' || what === 'shut') this.#http?.cut()
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import {
   AirlockError,
   type AnthropicVersion,
+  type Failpoint,
   isAirlockError,
   MODEL_BODY_BYTES,
   type OpenedModelCall,
@@ -32,8 +33,9 @@ export interface ServeParts {
   readonly controlPlane: Pick<ControlPlaneLink, 'openModelCall'>
   /** Null where no upstream is configured. */
   readonly keys: Pick<KeysClient, 'send'> | null
-  readonly closer: Pick<CallCloser, 'close'>
+  readonly closer: Pick<CallCloser, 'opened' | 'close'>
   readonly preparation: Pick<Preparation, 'judge' | 'readAnswer'>
+  readonly failpoint: Failpoint
   readonly log: Log
 }
 
@@ -69,8 +71,9 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
   const opened = await calls.opening(async () =>
     parts.controlPlane.openModelCall(question, { answerMs: OPEN_MS, signal }),
   )
+  parts.closer.opened(opened.callId)
   const end = new CallEnd(opened.callId)
-  const under = calls.begin(prepared.model.name, signal)
+  const under = calls.begin({ id: opened.callId, model: prepared.model.name }, signal)
   const held = call.answers.open()
   try {
     await new Answering({ call, opened, end, response, parts, held, signal: under.signal }).run()
@@ -83,6 +86,7 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
   } finally {
     held.release()
     under.end()
+    await parts.failpoint('model.ended')
     const status = signal.aborted && !response.writableEnded ? null : response.statusCode
     parts.closer.close({ ...end.report(status), sandbox })
   }
@@ -125,10 +129,12 @@ class Answering {
     const { version, prepared, release } = call
     if (parts.keys === null) throw new AirlockError('upstream_unavailable', 'The server has no configured upstream.')
     end.sent()
+    await parts.failpoint('model.sent')
     try {
       const answer = await parts.keys.send({ reservation, version, body: prepared.body }, signal)
       release()
       end.begun()
+      await parts.failpoint('model.begun')
       return answer
     } catch (error) {
       if (isAirlockError(error) && isUnsent(error)) end.unsent()
