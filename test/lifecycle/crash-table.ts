@@ -38,7 +38,11 @@ export const FAILED_ONCE: readonly string[] = [
   'terminate.destroyed of the control-plane',
 ]
 
-/** The doors take part in two moments of a sandbox, and in nothing else. Approvals have a test of their own, in test/security. */
+/**
+ * The doors take part in two moments of a sandbox, and in nothing else. Approvals have a test of their own in test/security, calls of
+ * models one in test/models.
+ */
 function failpointsFor(victim: ProcessName): readonly FailpointName[] {
-  return victim === 'doors' ? WITH_DOORS : FAILPOINTS.filter((name) => name !== 'approval.used')
+  const walked = FAILPOINTS.filter((name) => name !== 'approval.used' && !name.startsWith('model.'))
+  return victim === 'doors' ? WITH_DOORS : walked
 }

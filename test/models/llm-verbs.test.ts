@@ -95,3 +95,18 @@ describe('airlock llm', requires('root'), () => {
     expect(stdout + stderr).toMatch(/You said: "Say hello\." This is airlock\/demo/)
   })
 })
+
+describe('airlock template build', requires('root'), () => {
+  it('takes models and caps on their calls, which hold in sandboxes of the template', async () => {
+    const refused = await airlock('template', 'build', 'capped', '--model-calls', '1')
+    expect(refused.stderr).toContain('--model-calls caps calls of models, and no model is named.')
+    await airlock('template', 'build', 'capped', '--model', 'airlock/demo', '--model-calls', '1')
+    const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
+    const { models, modelLimits } = await admin.templates.get('capped')
+    expect({ models, modelLimits }).toEqual({ models: ['airlock/demo'], modelLimits: { calls: 1 } })
+    const box = await admin.sandboxes.create({ template: 'capped' })
+    const body = '{"model":"airlock/demo","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+    const ask = `curl -s -o /dev/null -w '%{http_code} ' "$OPENAI_BASE_URL/chat/completions" -H 'content-type: application/json' -d '${body}'`
+    expect((await box.run({ shell: `${ask}; ${ask}` })).stdout).toBe('200 402 ')
+  })
+})

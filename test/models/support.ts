@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Airlock, type Sandbox } from '@airlock/sdk'
 import { build } from 'esbuild'
-import { startServer, type TestServer } from '../support/server.ts'
+import { type ServerOptions, startServer, type TestServer } from '../support/server.ts'
 
 export const CANARY = 'sk-canary-7f3a9b2c4d5e6f708192a3b4c5d6e7f8'
 const CLIENTS = fileURLToPath(new URL('clients-inside.ts', import.meta.url))
@@ -28,7 +28,10 @@ export async function bundleClients(): Promise<string> {
 }
 
 /** A server with the upstream at that port, as an OpenAI and as an Anthropic. Null is a server without one. */
-export async function startModelServer(port: number | null): Promise<TestServer & { readonly clean: () => void }> {
+export async function startModelServer(
+  port: number | null,
+  options: Omit<ServerOptions, 'env'> & { readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<TestServer & { readonly settings: string; readonly clean: () => void }> {
   const dir = mkdtempSync(join(tmpdir(), 'al-models-'))
   writeFileSync(join(dir, 'main.key'), `${CANARY}\n`, { mode: 0o600 })
   const upstream = (kind: string, path: string, model: string) => `[llm.upstream.${kind}]
@@ -39,7 +42,8 @@ models = { "${model}" = ${MODEL} }
 `
   const toml = port === null ? '' : `${upstream('litellm', '', 'small')}${upstream('openai', '/v1', 'gpt')}`
   writeFileSync(join(dir, 'airlock.toml'), toml)
-  const server = await startServer({ env: { AIRLOCK_CONFIG: join(dir, 'airlock.toml') } })
+  const settings = join(dir, 'airlock.toml')
+  const server = await startServer({ ...options, env: { ...options.env, AIRLOCK_CONFIG: settings } })
   const admin = new Airlock({ url: server.url, apiKey: server.adminKey })
   await admin.policies.put({
     name: 'models',
@@ -54,7 +58,7 @@ models = { "${model}" = ${MODEL} }
       },
     ],
   })
-  return { ...server, clean: () => rmSync(dir, { recursive: true, force: true }) }
+  return { ...server, settings, clean: () => rmSync(dir, { recursive: true, force: true }) }
 }
 
 export async function askInside(box: Sandbox, asks: readonly string[], model: string): Promise<unknown[]> {

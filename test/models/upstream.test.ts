@@ -221,6 +221,30 @@ describe('an end of a call', requires('root'), () => {
     expect(all[0]).toMatchObject(end)
   })
 
+  it('of a stream whose model a new rule denies is cut, as the provider sees it', async () => {
+    const before = (await ends()).length
+    const open = async () => (await upstream.seen()).connections.filter(({ isOpen }) => isOpen).length
+    const idle = await open()
+    const earlier = (await upstream.seen()).requests.length
+    await upstream.next(STREAM_HEAD, { every: 20, again: delta('Hel').send })
+    const asked = askInside(box, ['chatStream'], 'small')
+    await waitFor(async () => ((await upstream.seen()).requests.length > earlier ? true : undefined), {
+      signal: deadline(60_000),
+      everyMs: 20,
+    })
+    const deny = { id: 'no', kind: 'model', effect: 'deny', risk: 'high', reason: 'Not any more.' } as const
+    await client('admin').policies.put({ name: 'no-small', rules: [{ ...deny, match: { models: ['small'] } }] })
+    try {
+      expect(JSON.stringify(await asked)).toContain('The rules changed')
+      const all = await untilEnds(before + 1)
+      expect(all[0]).toMatchObject({ status: 'unknown', usage: 'unreported', error: 'policy_denied' })
+      await waitFor(async () => ((await open()) <= idle ? true : undefined), { signal: deadline(30_000), everyMs: 20 })
+      expect(await askInside(box, ['chat'], 'small')).toMatchObject([{ status: 403 }])
+    } finally {
+      await client('admin').policies.remove('no-small')
+    }
+  })
+
   it('of a stream whose doors are killed is one estimated fact, and later calls pass', async () => {
     const before = (await ends()).length
     const earlier = (await upstream.seen()).requests.length

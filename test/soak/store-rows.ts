@@ -15,6 +15,8 @@ const OPEN_ROWS = {
     (SELECT count(*) FROM commands WHERE recorded = 0 AND state IN ('exited', 'lost')) +
     (SELECT count(*) FROM jobs WHERE recorded = 0 AND ended_at IS NOT NULL) +
     (SELECT count(*) FROM steps WHERE recorded = 0 AND status IN ('completed', 'failed')) AS n`,
+  'model calls under way': 'SELECT count(*) AS n FROM model_calls',
+  'model calls that are not recorded': 'SELECT count(*) AS n FROM model_call_ends',
   'killswitches that are on': 'SELECT count(*) AS n FROM kills WHERE lifted_at IS NULL',
   'killed sandboxes that are not verified': 'SELECT count(*) AS n FROM killed_sandboxes WHERE verified = 0',
 } as const

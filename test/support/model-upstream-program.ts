@@ -9,8 +9,8 @@ export type UpstreamStep =
   | { readonly wait: string }
   /** Again and again, until the connection ends. */
   | { readonly every: number; readonly again: string }
-  /** Bytes in chunks; counted as the other side takes them. */
-  | { readonly flood: number }
+  /** Bytes in chunks; counted as the other side takes them. `of`: one chunk; each is such a text. */
+  | { readonly flood: number; readonly of?: string }
   | { readonly end: 'close' | 'reset' }
 
 export interface SeenRequest {
@@ -88,7 +88,7 @@ class Upstream {
       if ('send' in step) socket.write(step.send)
       else if ('wait' in step) await this.#wait(step.wait)
       else if ('again' in step) repeat(socket, step)
-      else if ('flood' in step) await flood(socket, seen, step.flood)
+      else if ('flood' in step) await flood(socket, seen, step)
       else if (step.end === 'reset') socket.resetAndDestroy()
       else socket.end()
     }
@@ -117,12 +117,17 @@ function repeat(socket: Socket, { every, again }: { readonly every: number; read
   socket.once('close', () => clearInterval(timer))
 }
 
-async function flood(socket: Socket, seen: { taken: number }, bytes: number): Promise<void> {
-  for (let left = bytes; left > 0 && !socket.destroyed; left -= PIECE.length) {
-    const chunk = `${PIECE.length.toString(16)}\r\n${PIECE.toString()}\r\n`
+async function flood(
+  socket: Socket,
+  seen: { taken: number },
+  { flood: bytes, of }: { readonly flood: number; readonly of?: string },
+): Promise<void> {
+  const piece = of === undefined ? PIECE : Buffer.from(of)
+  const chunk = Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')])
+  for (let left = bytes; left > 0 && !socket.destroyed; left -= piece.length) {
     // The callback comes too when the connection ends, with an error.
     await new Promise<void>((resolve) => void socket.write(chunk, () => resolve()))
-    seen.taken += PIECE.length
+    seen.taken += piece.length
   }
 }
 

@@ -80,7 +80,7 @@ export function answerOf(status: string, body: string, headers: readonly string[
 export const STREAM_HEAD: UpstreamStep = {
   send: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n',
 }
-export function chunkOf(text: string): UpstreamStep {
+export function chunkOf(text: string): { readonly send: string } {
   return { send: `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n` }
 }
 export const STREAM_END: UpstreamStep = { send: '0\r\n\r\n' }

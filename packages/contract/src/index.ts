@@ -124,6 +124,7 @@ export {
   networkCall,
   type NetworkCallAsk,
   DOORS_PROTOCOL,
+  MAX_NAMED_CALLS,
   MAX_DOOR_MODELS,
   modelCall,
   type DoorCall,

@@ -68,7 +68,7 @@ import { openStore, type Store } from './store/engine/store.ts'
 
 const STORE_FILE = 'airlock.db'
 /** After a crash the rows know how these went, and their ends are recorded from there. */
-const TOLD_FROM_ROWS: ReadonlySet<Point> = new Set(['sandbox.terminate', 'command.run', 'step.run'])
+const TOLD_FROM_ROWS: ReadonlySet<Point> = new Set(['sandbox.terminate', 'command.run', 'step.run', 'model.call'])
 
 export interface Composed {
   readonly controlPlane: ControlPlane
@@ -177,8 +177,9 @@ async function openDeeds(
   return deeds
 }
 
-/** A sandbox that was being created when we died is ended by the sweep, which records that. */
+/** A sandbox that was being created when we died is ended by the sweep, which records that. So are calls of models. */
 async function isInterrupted(store: Store, { point, sandbox }: NewRecord): Promise<boolean> {
+  if (point === 'model.call') return true
   if (point !== 'sandbox.create' || typeof sandbox !== 'string') return false
   return (await store.query((db) => findSandbox(db, sandbox)))?.state === 'creating'
 }

@@ -131,7 +131,7 @@ async function start(): Promise<{ stop(): Promise<void> }> {
     prepareProgram: PREPARE,
   }
   const rest = { egress, socketUid: null, drop: null, logLevel: 'silent', failpoint: null } as const
-  return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, log)
+  return compose({ doorsDir: join(home, 'doors'), ...sockets, ...rest }, { log, failpoint: async () => {} })
 }
 
 /** A control plane that answers every call with `answer`. */

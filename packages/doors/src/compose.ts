@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Failpoint } from '@airlock/contract'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
 import { controlDoor } from './control/control-door.ts'
@@ -13,11 +14,17 @@ import { llmDoor } from './llm/llm-door.ts'
 import { ControlPlaneLink } from './link/control-plane-link.ts'
 import { listen } from './server.ts'
 
+interface Host {
+  readonly log: Log
+  readonly failpoint: Failpoint
+}
+
 /** The only file that names adapters. Root is needed for our own socket alone: hostile bytes come after. */
-export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): Promise<void> }> {
+export async function compose(config: DoorsConfig, { log, failpoint }: Host): Promise<{ stop(): Promise<void> }> {
   const controlPlane = new ControlPlaneLink({
     socket: config.controlPlaneSocket,
     log,
+    modelCalls: () => closer.held,
     // Answers that came before the change go out before connections are cut.
     onChanged: (change) => setImmediate(() => doors.changed(change)),
     onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
@@ -30,7 +37,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
   const keys = config.keysSocket === null ? null : new KeysClient(config.keysSocket)
   const doors = new Doors(config.doorsDir, {
     control: controlDoor({ controlPlane, log }),
-    llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
+    llm: llmDoor({ controlPlane, keys, closer, preparation, failpoint, log }),
     egress: egressDoor({ controlPlane, log, settings: config.egress }),
   })
   const listener = await listen({

@@ -14,7 +14,7 @@ export interface Door<C extends DoorConfig = DoorConfig> {
   configure(config: C): void
   /** What was decided before does not hold any more. */
   changed(what: DoorChange): void
-  /** Ends these connections to hosts. Absent for a door that has none. */
+  /** Ends these connections to hosts, or calls of models. Absent for a door that has none. */
   cut?(connections: readonly string[]): void
   /** Lets nobody in any more, cuts connections, and leaves no socket behind. */
   close(): Promise<void>

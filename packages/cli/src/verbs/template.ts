@@ -2,6 +2,7 @@ import { Airlock, type Template } from '@airlock/sdk'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { reportFailure } from '../failure.ts'
+import { addModelOptions, assertHasModel, type ModelOptions, toModelLimits } from '../options/model-options.ts'
 import { collectWords } from '../text/pairs.ts'
 import { buildTemplate } from '../run/prepare-template.ts'
 import { withProgress } from '../text/progress.ts'
@@ -44,19 +45,23 @@ function stateCell({ state, error }: Template): Cell {
   return { text: state, style: state === 'building' ? 'yellow' : 'dim' }
 }
 
-type BuildOptions = JsonOption & { readonly package?: readonly string[]; readonly model?: readonly string[] }
+type BuildOptions = JsonOption & ModelOptions & { readonly package?: readonly string[] }
 
 function addBuild(template: Command, context: Context): void {
-  withJson(template.command('build').description('Build a template now, of Debian packages where they are given.'))
+  const build = withJson(
+    template.command('build').description('Build a template now, of Debian packages where they are given.'),
+  )
     .argument('<name>', 'a template that is there, or a new one')
     .option('--package <package>', 'a Debian package; may be given several times', collectWords)
-    .option('--model <name>', 'a model that its sandboxes may name; may be given several times', collectWords)
+  addModelOptions(build)
     .addHelpText('after', '\nExample: airlock template build web --package python3-requests --package jq')
     .action(async (name: string, options: BuildOptions) => {
+      assertHasModel(options)
       const airlock = new Airlock()
       const { package: packages = [], model: models = [] } = options
+      const modelLimits = toModelLimits(options)
       if (packages.length + models.length > 0)
-        await airlock.templates.put(name, { packages: [...packages], models: [...models] })
+        await airlock.templates.put(name, { packages: [...packages], models: [...models], modelLimits })
       await printTemplate(context, await buildTemplate(context.terminal, airlock, { name }), options)
     })
 }

@@ -154,7 +154,10 @@ export const doorCall = z.union([controlCall, modelCall, networkCall])
 export type DoorCall = z.infer<typeof doorCall>
 
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
-export const DOORS_PROTOCOL = 3
+export const DOORS_PROTOCOL = 4
+
+/** Calls of models that one `hello` names. */
+export const MAX_NAMED_CALLS = 20_000
 
 /** Calls of one connection without an answer. Whoever sends more has broken the protocol. */
 export const MAX_DOOR_CALLS = 4096
@@ -163,8 +166,16 @@ const callId = z.int().min(1)
 
 /** What the doors say on the kept connection. */
 export const fromDoors = z.discriminatedUnion('type', [
-  /** `process`: a random text for each start of the doors. Calls of models that an earlier process opened are lost. */
-  z.strictObject({ type: z.literal('hello'), protocol: z.int(), process: z.string().min(1).max(64) }),
+  /**
+   * `process`: a random text for each start of the doors. Calls of models that an earlier process opened are lost. `modelCalls`: those that
+   * this process has open, or has not reported yet; null when they are too many to be named.
+   */
+  z.strictObject({
+    type: z.literal('hello'),
+    protocol: z.int(),
+    process: z.string().min(1).max(64),
+    modelCalls: z.array(z.string().max(64)).max(MAX_NAMED_CALLS).nullable(),
+  }),
   z.strictObject({ type: z.literal('call'), id: callId, call: doorCall }),
   /** Nobody waits for the answer of this call any more. */
   z.strictObject({ type: z.literal('cancel'), id: callId }),

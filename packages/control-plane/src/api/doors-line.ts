@@ -73,13 +73,13 @@ export class DoorsLine {
   }
 
   /** The doors are told our protocol, also when it is another than theirs. */
-  #greet({ protocol, process }: Extract<FromDoors, { type: 'hello' }>): void {
+  #greet({ protocol, process, modelCalls }: Extract<FromDoors, { type: 'hello' }>): void {
     if (this.#process !== null) return this.#break('it said hello twice')
     clearTimeout(this.#hello)
     this.#send({ type: 'hello', protocol: DOORS_PROTOCOL })
     if (protocol !== DOORS_PROTOCOL) return this.#lines.end()
     this.#process = process
-    this.#options.calls.greeted(process)
+    this.#options.calls.greeted({ process, modelCalls })
   }
 
   #call({ id, call }: Extract<FromDoors, { type: 'call' }>, process: string): void {

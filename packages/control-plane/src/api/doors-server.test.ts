@@ -12,7 +12,7 @@ import { listenToDoors } from './doors-server.ts'
 
 const SANDBOX = 'sbx_0000000000aaaaaaaaaaaaaaaa'
 const CALL = { sandbox: SANDBOX, token: 'alt_x', ask: 'self' } as const
-const HELLO = { type: 'hello', protocol: DOORS_PROTOCOL, process: 'doors-1' }
+const HELLO = { type: 'hello', protocol: DOORS_PROTOCOL, process: 'doors-1', modelCalls: [] }
 const GREETING = { type: 'hello', protocol: DOORS_PROTOCOL }
 
 let dir: string

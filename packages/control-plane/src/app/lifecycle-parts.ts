@@ -68,8 +68,8 @@ export function createLifecycle(context: Context): Lifecycle {
   const watch = new CommandWatch(context, commandBook(context, receipts))
   const stepWatch = new CommandWatch(context, stepBook(context, receipts))
   const connections = new Connections(context, activity)
-  const doorControl = new DoorControl(context, { activity, connections })
-  const modelCalls = new ModelCalls(context)
+  const control = new DoorControl(context, { activity, connections })
+  const modelCalls = new ModelCalls(context, receipts)
   const termination = new Termination(context, { activity, sessionActivity, watch, stepWatch, receipts, connections })
   const templates = new Templates(context)
   const creation = new Creation(context, { termination, activity, templates, connections })
@@ -102,7 +102,7 @@ export function createLifecycle(context: Context): Lifecycle {
     stepWatch,
     connections,
     modelCalls,
-    doorCalls: new DoorCalls({ control: doorControl, models: modelCalls, network: new NetworkConnections(context) }),
+    doorCalls: new DoorCalls(context, { control, models: modelCalls, network: new NetworkConnections(context) }),
     termination,
     templates,
     creation,

@@ -1,5 +1,6 @@
 import type { DoorCall, ModelCallAsk } from '@airlock/contract'
-import type { ModelCalls } from '../models/model-calls.ts'
+import type { Clock } from '@airlock/std'
+import type { ModelCalls, SeenDoors } from '../models/model-calls.ts'
 import type { NetworkConnections } from '../egress/network-connections.ts'
 import type { DoorControl } from './door-control.ts'
 
@@ -7,6 +8,12 @@ interface Parts {
   readonly control: Pick<DoorControl, 'answer'>
   readonly models: Pick<ModelCalls, 'open' | 'close'>
   readonly network: Pick<NetworkConnections, 'open' | 'close' | 'lost'>
+}
+
+/** The doors that say hello, and the calls of models that they have. */
+export interface Greeting {
+  readonly process: string
+  readonly modelCalls: readonly string[] | null
 }
 
 /** One call of the doors. */
@@ -21,20 +28,22 @@ export interface CallOrigin {
 
 /** Every call of the kept connection, sent to the part that answers it. */
 export class DoorCalls {
+  readonly #clock: Clock
   readonly #parts: Parts
-  #process: string | null = null
+  #seen: SeenDoors | null = null
 
-  constructor(parts: Parts) {
+  constructor({ clock }: { readonly clock: Clock }, parts: Parts) {
+    this.#clock = clock
     this.#parts = parts
   }
 
   /** The doors process that was heard last. Null before the first. */
-  get process(): string | null {
-    return this.#process
+  get seen(): SeenDoors | null {
+    return this.#seen
   }
 
-  greeted(process: string): void {
-    this.#process = process
+  greeted({ process, modelCalls }: Greeting): void {
+    this.#seen = { process, at: this.#clock.now(), modelCalls: modelCalls && new Set(modelCalls) }
   }
 
   /** A connection of the doors broke. */

@@ -1,6 +1,6 @@
 import type { DoorsChange } from '@airlock/contract'
 
-/** `cut`: connections to hosts that are not allowed any more. */
+/** `cut`: connections to hosts, and calls of models, that are not allowed any more. */
 export type DoorsNews =
   | DoorsChange
   | { readonly what: 'cut'; readonly sandbox: string; readonly connections: readonly string[] }

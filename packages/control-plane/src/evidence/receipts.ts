@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { NewRecord } from '@airlock/contract'
 import { listOwedCommands, setCommandsRecorded, type StoredCommand } from '../store/commands.ts'
 import { listOwedJobs, setJobsRecorded, type StoredJob } from '../store/jobs.ts'
+import { listOwedModelCalls, type ModelCallEnd, setModelCallsRecorded } from '../store/model-calls.ts'
 import { listOwedSandboxes, setSandboxesRecorded, type StoredSandbox } from '../store/sandboxes.ts'
 import { listOwedSessions, setSessionsRecorded, type StoredSession } from '../store/sessions.ts'
 import { listOwedSteps, setStepsRecorded, type StoredStep } from '../store/steps.ts'
@@ -17,6 +18,8 @@ import {
 } from './end-records.ts'
 
 const BATCH = 500
+/** More than end between two flushes; fewer than a statement may have parameters. */
+const MARKED_AT_ONCE = 10_000
 
 type World = Pick<Context, 'store' | 'audit' | 'log' | 'node'>
 
@@ -33,6 +36,7 @@ export class Receipts {
   readonly #sessions: Book
   readonly #steps: Book
   readonly #jobs: Book
+  readonly #modelCalls: Book
 
   constructor(world: World) {
     this.#world = world
@@ -41,6 +45,7 @@ export class Receipts {
     this.#sessions = new Book(world, setSessionsRecorded)
     this.#steps = new Book(world, setStepsRecorded)
     this.#jobs = new Book(world, setJobsRecorded)
+    this.#modelCalls = new Book(world, setModelCallsRecorded)
   }
 
   /** Records how a sandbox ended. Never waits: an end reduces. */
@@ -69,12 +74,17 @@ export class Receipts {
     this.#jobs.note(job.id, `job ${job.id}`, jobEndRecord(job))
   }
 
+  modelCallEnded({ id, record }: Pick<ModelCallEnd, 'id' | 'record'>): void {
+    this.#modelCalls.note(id, `model call ${id}`, record)
+  }
+
   /**
    * Marks what is recorded. `keepHeads` stores the heads of the chains and says of which tenants it could: so the store
    * never takes for recorded what its head does not cover.
    */
   async flush(keepHeads: () => Promise<ReadonlySet<string>>): Promise<void> {
-    const marks = [this.#jobs, this.#commands, this.#steps, this.#sessions, this.#sandboxes].map((book) => book.kept())
+    const books = [this.#jobs, this.#commands, this.#steps, this.#sessions, this.#sandboxes, this.#modelCalls]
+    const marks = books.map((book) => book.kept())
     const covered = await keepHeads()
     for (const mark of marks) await mark(covered)
   }
@@ -86,6 +96,7 @@ export class Receipts {
     await this.#payAll(listOwedSessions, (one) => this.sessionEnded(one, null))
     await this.#payAll(listOwedSteps, (one) => this.stepEnded(one))
     await this.#payAll(listOwedJobs, (one) => this.jobEnded(one))
+    await this.#payAll(listOwedModelCalls, (one) => this.modelCallEnded(one))
   }
 
   async #payAll<Row extends { readonly id: string }>(
@@ -131,7 +142,7 @@ class Book {
 
   /** What is acknowledged now; the answer marks what of it is covered by then. */
   kept(): (covered: ReadonlySet<string>) => Promise<void> {
-    const kept = [...this.#kept].slice(0, BATCH)
+    const kept = [...this.#kept].slice(0, MARKED_AT_ONCE)
     return async (covered) => {
       const ids = kept.filter(([, tenant]) => covered.has(tenant)).map(([id]) => id)
       if (ids.length === 0) return

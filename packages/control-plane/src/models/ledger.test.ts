@@ -1,4 +1,10 @@
-import { type BudgetLimits, type CloseModelCall, type ModelLimits, modelLimits } from '@airlock/contract'
+import {
+  type BudgetLimits,
+  type CloseModelCall,
+  type ModelLimits,
+  modelLimits,
+  type NewRecord,
+} from '@airlock/contract'
 import { newId } from '@airlock/std'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -54,7 +60,7 @@ for (const dialect of DIALECTS)
       return call.id
     }
     const close = async (id: string, usage: CloseModelCall['usage'], at = NOW) =>
-      store.transaction((db) => closeCall(db, id, { usage, at, contextOf: () => CONTEXT }))
+      store.transaction((db) => closeCall(db, id, { usage, at, contextOf: () => CONTEXT, recordOf }))
     const spent = async (agent: string | null = 'a', day = '2026-11-16') =>
       store.query(async (db) => ({
         spent: (await sumSpent(db, { tenant: 'acme', agent, day })).microDollars,
@@ -240,6 +246,11 @@ for (const dialect of DIALECTS)
       )
     })
   })
+
+const recordOf = ({ tenant, agent, sandbox }: StoredModelCall): NewRecord => {
+  const what = { point: 'model.call', status: 'done' } as const
+  return { tenant, agent, sandbox, actor: 'test', ...what }
+}
 
 function aCall(of: Partial<StoredModelCall>): Omit<StoredModelCall, 'day'> {
   return {

@@ -5,6 +5,7 @@ import {
   type ModelLimits,
   modelPrices,
   type ModelUsage,
+  type NewRecord,
 } from '@airlock/contract'
 import { dayOf, limitsOf } from '../spend/reserve.ts'
 import { exhausted } from '../spend/exhausted.ts'
@@ -14,6 +15,7 @@ import {
   deleteModelCall,
   findModelCall,
   insertModelCall,
+  insertModelCallEnd,
   type StoredModelCall,
   sumHeldByCalls,
 } from '../store/model-calls.ts'
@@ -29,6 +31,8 @@ export interface ClosedCall extends StoredModelCall {
 
 /** End of a call, as reported. */
 interface ReportedEnd {
+  /** The last record of the call, which is owed until the evidence has it. */
+  readonly recordOf: (call: ClosedCall) => NewRecord
   readonly usage: CloseModelCall['usage']
   readonly at: number
   /** Context window of a model in tokens; 0 when the server has it no longer. */
@@ -75,7 +79,9 @@ export async function closeCall(db: Queries, id: string, end: ReportedEnd): Prom
   const usage = isPlausible(end.usage, call, end.contextOf(model)) ? end.usage : 'unreported'
   const bill = billOf(call, usage)
   await insertUsageFact(db, { ...of, wallMs: 0, cpuMs: 0, computeMs: 0, ...bill })
-  return { ...call, usage, microDollars: bill.microDollars }
+  const closed = { ...call, usage, microDollars: bill.microDollars }
+  await insertModelCallEnd(db, { id, node: call.node, record: end.recordOf(closed) })
+  return closed
 }
 
 /**

@@ -10,10 +10,11 @@ import {
   type ServedModel,
   verifyReservation,
 } from '@airlock/contract'
+import { deadline, waitFor } from '@airlock/std'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DIALECTS, type TestStores } from '../store/testing/dialects.ts'
 import { expireDue } from '../store/approvals.ts'
-import { sumHeldByCalls } from '../store/model-calls.ts'
+import { listOwedModelCalls, sumHeldByCalls } from '../store/model-calls.ts'
 import { TestRecorder } from '../testing/recorder.ts'
 import { aSandbox, caller, CALLER, World } from '../testing/world.ts'
 import { ApprovalAnswers } from '../approvals/approvals.ts'
@@ -24,6 +25,7 @@ import { Guardian } from '../policies/guardian.ts'
 import { Policies } from '../policies/policies.ts'
 import { dayOf } from '../spend/reserve.ts'
 import { Usage } from '../spend/usage.ts'
+import { Receipts } from '../evidence/receipts.ts'
 import { ModelCatalog } from './catalog.ts'
 import { ModelCalls } from './model-calls.ts'
 import { ReservationDesk } from './reservation-desk.ts'
@@ -51,6 +53,7 @@ for (const dialect of DIALECTS)
     let sandbox: string
     let publicDir: string
     let own: Context
+    let receipts: Receipts
     beforeAll(async () => {
       recorder = await TestRecorder.start()
       stores = await dialect.start()
@@ -67,7 +70,8 @@ for (const dialect of DIALECTS)
       const reservations = new ReservationDesk(generateKeyPairSync('ed25519').privateKey, publicDir)
       await reservations.publish()
       own = { ...world.context, models: new ModelCatalog([SMALL, LARGE]), reservations }
-      calls = new ModelCalls(own)
+      receipts = new Receipts(own)
+      calls = new ModelCalls(own, receipts)
       const { creation } = createLifecycle(own)
       sandbox = (await creation.create(CALLER, aSandbox({ models: ['little'] }))).id
     })
@@ -95,6 +99,11 @@ for (const dialect of DIALECTS)
       const of = { tenant: 'default', agent: 'default', day: dayOf(world.clock.now()) }
       return (await world.store.query((db) => sumHeldByCalls(db, of))).microDollars
     }
+    const seen = (process: string, modelCalls: readonly string[] | null = null) => ({
+      process,
+      at: world.clock.now(),
+      modelCalls: modelCalls && new Set(modelCalls),
+    })
     const story = async () =>
       (await world.evidence(sandbox))
         .filter(({ point }) => point === 'model.call')
@@ -185,22 +194,60 @@ for (const dialect of DIALECTS)
     it('of a doors process that died cost their ceiling, once', async () => {
       await allow(rule('allow', '*'))
       const { callId } = await open()
-      await calls.closeLost('doors1')
+      await calls.closeLost(seen('doors1'))
       expect(await held()).toBe(200)
-      await calls.closeLost('doors2')
+      await calls.closeLost(seen('doors2'))
       await close(callId)
       expect([await held(), await dollars()]).toEqual([0, [0.0002]])
       expect((await story()).map(({ status }) => status)).toEqual(['requested', 'unknown'])
+    })
+
+    it('that the doors have no answer to were not sent, and are closed once they say so', async () => {
+      await allow(rule('allow', '*'))
+      const [kept, unheard] = [(await open()).callId, (await open()).callId]
+      world.clock.advance(1)
+      await calls.closeLost(seen('doors1', null))
+      expect(await held()).toBe(400)
+      const hello = seen('doors1', [kept])
+      const later = await open()
+      await calls.closeLost(hello)
+      await calls.closeLost(hello)
+      expect([await held(), await dollars()]).toEqual([400, [0]])
+      const ends = (await story()).filter(({ status }) => status !== 'requested')
+      expect(ends).toMatchObject([{ status: 'failed', payload: { call: unheard, usage: 'unsent' } }])
+      for (const callId of [kept, later.callId]) await close(callId)
+      expect([await held(), await dollars()]).toEqual([0, [0.00024]])
+    })
+
+    it('owe their last record until the evidence has it, and are recorded once', async () => {
+      await allow(rule('allow', '*'))
+      // Its process dies before it notes the end.
+      calls = new ModelCalls(own, { modelCallEnded: () => {} })
+      const { callId } = await open()
+      const owed = async () =>
+        (await world.store.query((db) => listOwedModelCalls(db, { node: own.node.id, after: '', limit: 9 }))).map(
+          ({ id }) => id,
+        )
+      await close(callId)
+      expect(await owed()).toEqual([callId])
+      await receipts.payOwed()
+      const isPaid = async () => {
+        await receipts.flush(async () => new Set(['default']))
+        return (await owed()).length === 0 ? true : undefined
+      }
+      await waitFor(isPaid, { signal: deadline(20_000), everyMs: 20 })
+      await receipts.payOwed()
+      expect((await story()).map(({ status }) => status)).toEqual(['requested', 'done'])
     })
 
     it('of a sandbox that ended and that nobody reported become one estimated fact', async () => {
       await allow(rule('allow', '*'))
       const { callId } = await open()
       await world.lifecycle.termination.terminate(sandbox, { reason: 'terminated', actor: 'test' })
-      await calls.closeLost('doors1')
+      await calls.closeLost(seen('doors1'))
       expect(await held()).toBe(200)
       world.clock.advance(31_000)
-      await calls.closeLost('doors1')
+      await calls.closeLost(seen('doors1'))
       await close(callId)
       expect([await held(), (await dollars())[0]]).toEqual([0, 0.0002])
     })
@@ -209,7 +256,7 @@ for (const dialect of DIALECTS)
       await allow(rule('ask', 'small'))
       const approvals = new ApprovalDesk({ ...world.context, news: world.context.approvalNews })
       const guardian = new Guardian({ ...world.context, book: world.context.policies, sources: [], approvals })
-      calls = new ModelCalls({ ...own, guardian })
+      calls = new ModelCalls({ ...own, guardian }, receipts)
       const refusal = await open().catch((error: unknown) => error)
       expect(refusal).toMatchObject({
         code: 'approval_required',
@@ -227,7 +274,7 @@ for (const dialect of DIALECTS)
       await allow(rule('ask', 'small'))
       const approvals = new ApprovalDesk({ ...world.context, news: world.context.approvalNews })
       const guardian = new Guardian({ ...world.context, book: world.context.policies, sources: [], approvals })
-      calls = new ModelCalls({ ...own, guardian })
+      calls = new ModelCalls({ ...own, guardian }, receipts)
       await expect(open()).rejects.toMatchObject({ hint: expect.stringContaining('--scope agent') })
       const { store, clock } = world.context
       const expire = async () => store.transaction((db) => expireDue(db, store.now(clock)))

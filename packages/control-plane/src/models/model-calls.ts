@@ -1,19 +1,23 @@
 import {
   AirlockError,
   type CloseModelCall,
+  type NewRecord,
   type OpenedModelCall,
   type OpenModelCall,
   type ServedModel,
+  toAirlockError,
 } from '@airlock/contract'
 import { newId } from '@airlock/std'
 import type { SandboxCaller } from '../app/caller.ts'
 import type { Context } from '../app/context.ts'
+import type { Receipts } from '../evidence/receipts.ts'
 import type { Deed, Governed } from '../evidence/evidence.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import { assertUsable } from '../sandboxes/admit.ts'
 import { findAgent } from '../store/agents.ts'
-import { listLostModelCalls } from '../store/model-calls.ts'
+import { listLostModelCalls, listModelCallsOf } from '../store/model-calls.ts'
 import { findSandbox, type StoredSandbox } from '../store/sandboxes.ts'
+import { OpenCallJudge } from './open-call-judge.ts'
 import { closeCall, type ClosedCall, openCall } from './ledger.ts'
 
 /** Longer than the read timeout of any upstream: a call that is open then has no end any more. */
@@ -35,7 +39,19 @@ type World = Pick<
   | 'kills'
   | 'readiness'
   | 'budgetDefaults'
+  | 'failpoint'
+  | 'doorNews'
+  | 'log'
 >
+
+/** The doors process that was heard last. */
+export interface SeenDoors {
+  readonly process: string
+  /** When it said hello. */
+  readonly at: number
+  /** Calls that it had then; null when it did not name them. */
+  readonly modelCalls: ReadonlySet<string> | null
+}
 
 /**
  * Calls of models by sandboxes: decided on, paid for and recorded before their first byte leaves. Every call that was opened
@@ -43,9 +59,15 @@ type World = Pick<
  */
 export class ModelCalls {
   readonly #world: World
+  readonly #receipts: Pick<Receipts, 'modelCallEnded'>
+  readonly #judge: OpenCallJudge
+  /** The hello whose calls were compared with the rows. */
+  #compared: SeenDoors | undefined
 
-  constructor(world: World) {
+  constructor(world: World, receipts: Pick<Receipts, 'modelCallEnded'>) {
     this.#world = world
+    this.#receipts = receipts
+    this.#judge = new OpenCallJudge(world)
   }
 
   /** `doors`: the process that will report the end. */
@@ -61,23 +83,32 @@ export class ModelCalls {
     assertPlausible(asked, model)
     const deed = deedOf(row, callId, describe(asked, model))
     // Nobody waits: the program inside is told which approval it needs.
+    const { revision } = this.#judge
     const passed = await guardian.pass(caller, deed, { kind: 'model', model: model.name })
-    return this.#openPassed({ asked, model, row, callId, passed, doors })
+    return this.#openPassed({ asked, model, row, callId, passed, doors, revision })
   }
 
   /** Idempotent. A call that nobody opened, or whose end is in the ledger, changes nothing. */
   async close(end: CloseModelCall): Promise<void> {
-    const { store, clock } = this.#world
-    const reported = { usage: end.usage, at: clock.now(), contextOf: this.#contextOf }
+    const { store, clock, failpoint } = this.#world
+    const recordOf = (closed: ClosedCall): NewRecord => endRecordOf(closed, end)
+    const reported = { usage: end.usage, at: clock.now(), contextOf: this.#contextOf, recordOf }
     const call = await store.transaction(async (db) => closeCall(db, end.callId, reported))
-    if (call) this.#noteEnd(call, end)
+    this.#judge.ended(end.callId)
+    if (!call) return
+    await failpoint('model.closed')
+    this.#receipts.modelCallEnded({ id: call.id, record: recordOf(call) })
   }
 
-  /** One look of the sweep: calls that nobody will report are charged their ceilings. `doors`: the process that is up. */
-  async closeLost(doors: string | null): Promise<void> {
+  /**
+   * One look of the sweep. Calls that nobody will report are charged their ceilings, and calls that the doors never heard of are not
+   * charged. `doors`: the process that is up.
+   */
+  async closeLost(doors: SeenDoors | null): Promise<void> {
     const { store, node, clock } = this.#world
     const now = clock.now()
-    const of = { node: node.id, now, doors, endedBefore: now - REPORT_MS, limit: MAX_LOST }
+    if (doors !== null && doors !== this.#compared) await this.#closeUnheard(doors)
+    const of = { node: node.id, now, doors: doors?.process ?? null, endedBefore: now - REPORT_MS, limit: MAX_LOST }
     const lost = await store.query((db) => listLostModelCalls(db, of))
     for (const { id } of lost)
       await this.close({
@@ -88,6 +119,18 @@ export class ModelCalls {
         firstByteMs: null,
         durationMs: 0,
       })
+  }
+
+  /** The doors send nothing before they have the answer to `model.open`: what they do not have was not sent. */
+  async #closeUnheard(doors: SeenDoors): Promise<void> {
+    const { process, at: openedBefore, modelCalls } = doors
+    const { store, node } = this.#world
+    if (modelCalls !== null)
+      for (const callId of await store.query((db) =>
+        listModelCallsOf(db, { node: node.id, doors: process, openedBefore }),
+      ))
+        if (!modelCalls.has(callId)) await this.close({ callId, ...UNHEARD })
+    this.#compared = doors
   }
 
   readonly #contextOf = (name: string): number => this.#world.models.served([name])[0]?.contextWindow ?? 0
@@ -103,7 +146,7 @@ export class ModelCalls {
 
   async #openPassed(of: Opening): Promise<OpenedModelCall> {
     const { asked, model, row, callId, passed } = of
-    const { store, audit, clock, node, budgetDefaults } = this.#world
+    const { store, audit, clock, node, budgetDefaults, failpoint } = this.#world
     const now = clock.now()
     const { tenant, agent, id: sandbox } = row
     const upstream = model.upstream?.name ?? 'airlock'
@@ -118,11 +161,18 @@ export class ModelCalls {
         openCall(db, call, { defaults: budgetDefaults, sandbox: row.modelLimits, output: asked }),
       ),
     )
+    await failpoint('model.row-written')
+    this.#judge.opened(callId, passed)
     try {
+      // The judge did not see the row of a call that passed before the change.
+      if (of.revision !== this.#judge.revision && (await this.#judge.isDenied(call)))
+        throw new AirlockError('policy_denied', 'The rules changed meanwhile.')
       await audit.require({ ...passed, status: 'requested', payload: { ...passed.payload, call: callId } })
+      await failpoint('model.recorded')
       return { callId, reservation: await this.#reserve(of, now) }
     } catch (error) {
-      await store.transaction((db) => closeCall(db, callId, { usage: 'unsent', at: now, contextOf: this.#contextOf }))
+      // The record may be in the evidence all the same, so it has an end.
+      await this.close({ callId, ...UNHEARD, error: toAirlockError(error).code })
       throw error
     }
   }
@@ -168,30 +218,29 @@ export class ModelCalls {
     if (agent.generation !== row.generation) throw new AirlockError('stale_generation')
     return row
   }
+}
 
-  #noteEnd(call: ClosedCall, end: CloseModelCall): void {
-    const { tenant, agent, sandbox, model, upstream, id } = call
-    const { status, error, firstByteMs, durationMs } = end
-    const { usage } = call
-    const payload = {
-      call: id,
-      model,
-      upstream,
-      usage: inRecord(usage),
-      ...(usage === end.usage ? {} : { implausible: inRecord(end.usage) }),
-      microDollars: call.microDollars,
-      httpStatus: status,
-      firstByteMs,
-    }
-    const record = { tenant, agent, sandbox, actor: `sandbox:${sandbox}`, point: 'model.call' as const, durationMs }
-    if (error === null) this.#world.audit.note({ ...record, status: 'done', payload })
-    else
-      this.#world.audit.note({
-        ...record,
-        status: usage === 'unreported' ? 'unknown' : 'failed',
-        payload: { ...payload, error },
-      })
+/** A call that never left. */
+const UNHEARD = { usage: 'unsent', status: null, error: 'not_ready', firstByteMs: null, durationMs: 0 } as const
+
+/** The last record of a call. */
+function endRecordOf(call: ClosedCall, end: CloseModelCall): NewRecord {
+  const { tenant, agent, sandbox, model, upstream, id } = call
+  const { status, error, firstByteMs, durationMs } = end
+  const { usage } = call
+  const payload = {
+    call: id,
+    model,
+    upstream,
+    usage: inRecord(usage),
+    ...(usage === end.usage ? {} : { implausible: inRecord(end.usage) }),
+    microDollars: call.microDollars,
+    httpStatus: status,
+    firstByteMs,
   }
+  const record = { tenant, agent, sandbox, actor: `sandbox:${sandbox}`, point: 'model.call' as const, durationMs }
+  if (error === null) return { ...record, status: 'done', payload }
+  return { ...record, status: usage === 'unreported' ? 'unknown' : 'failed', payload: { ...payload, error } }
 }
 
 interface Opening {
@@ -201,6 +250,8 @@ interface Opening {
   readonly callId: string
   readonly passed: Governed
   readonly doors: string
+  /** Of the rules, when it passed. */
+  readonly revision: number
 }
 
 /** A program inside, which no method of a subject takes: all it can do is ask Guardian. */

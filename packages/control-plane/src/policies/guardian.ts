@@ -174,8 +174,9 @@ export class Guardian {
   }
 
   /** What each that has a say would answer, and what would hold. Nothing happens, and nobody is asked to approve. */
-  async explain(question: Question): Promise<Omit<Evaluation, 'question'>> {
-    const { book, sources } = this.#parts
+  async explain(of: Question): Promise<Omit<Evaluation, 'question'>> {
+    const { book, sources, ephemeral } = this.#parts
+    const question = ephemeral.has(of.sandbox) ? { ...of, ephemeral: true } : of
     const said = [
       { name: 'policies', decision: book.decide(question) },
       ...(await Promise.all(sources.map(async (one) => ({ name: one.name, decision: await one.decide(question) })))),

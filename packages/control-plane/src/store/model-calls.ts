@@ -1,3 +1,4 @@
+import { newRecord, type NewRecord } from '@airlock/contract'
 import { z } from 'zod'
 import type { BudgetScope } from './budgets.ts'
 import type { ModelCallTable } from './engine/schema.ts'
@@ -79,4 +80,52 @@ export async function listLostModelCalls(
 
 function endedSandboxes(db: Queries, before: number) {
   return db.selectFrom('sandboxes').select('id').where('endedAt', '<=', before)
+}
+
+/** All calls under way of a node. */
+export async function listModelCallsOfNode(db: Queries, node: string): Promise<readonly StoredModelCall[]> {
+  return db.selectFrom('modelCalls').selectAll().where('node', '=', node).execute()
+}
+
+/** Calls that one doors process opened on a node before that time. */
+export async function listModelCallsOf(
+  db: Queries,
+  of: { readonly node: string; readonly doors: string; readonly openedBefore: number },
+): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('modelCalls')
+    .select('id')
+    .where('node', '=', of.node)
+    .where('doors', '=', of.doors)
+    .where('openedAt', '<', of.openedBefore)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** A call whose last record may be missing in the evidence. */
+export interface ModelCallEnd {
+  readonly id: string
+  readonly node: string
+  readonly record: NewRecord
+}
+
+export async function insertModelCallEnd(db: Queries, { id, node, record }: ModelCallEnd): Promise<void> {
+  await db
+    .insertInto('modelCallEnds')
+    .values({ id, node, record: JSON.stringify(record) })
+    .execute()
+}
+
+export async function listOwedModelCalls(
+  db: Queries,
+  of: { readonly node: string; readonly after: string; readonly limit: number },
+): Promise<readonly ModelCallEnd[]> {
+  const query = db.selectFrom('modelCallEnds').selectAll().where('node', '=', of.node).where('id', '>', of.after)
+  const rows = await query.orderBy('id').limit(of.limit).execute()
+  return rows.map((row) => ({ ...row, record: newRecord.parse(JSON.parse(row.record)) }))
+}
+
+/** Their last records are in the evidence. */
+export async function setModelCallsRecorded(db: Queries, ids: readonly string[]): Promise<void> {
+  await db.deleteFrom('modelCallEnds').where('id', 'in', ids).execute()
 }

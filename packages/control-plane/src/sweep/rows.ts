@@ -18,7 +18,7 @@ export function sweepRows(context: Context, parts: Lifecycle & { readonly heads:
     { name: 'agents', everyRounds: 1, when: own, run: () => parts.agentEnds.look() },
     { name: 'grants', everyRounds: 1, when: own, run: () => parts.grantEnds.look() },
     { name: 'doors', everyRounds: 1, when: own, run: () => parts.connections.look() },
-    { name: 'model calls', everyRounds: 1, when: own, run: () => parts.modelCalls.closeLost(parts.doorCalls.process) },
+    { name: 'model calls', everyRounds: 1, when: own, run: () => parts.modelCalls.closeLost(parts.doorCalls.seen) },
     { name: 'jobs', everyRounds: 1, when: own, run: () => parts.jobRunner.look() },
     { name: 'old jobs', everyRounds: 60, when: own, run: () => parts.jobRunner.prune() },
     { name: 'usage', everyRounds: 60, when: own, run: () => billLiving(context) },

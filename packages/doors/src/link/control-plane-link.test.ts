@@ -36,6 +36,7 @@ beforeEach(() => {
     socket: join(dir, 'control-plane.sock'),
     log,
     onChanged: (change) => changes.push(change),
+    modelCalls: () => ['cal_held'],
     onCut: () => {},
     onLost: () => {},
     onLateOpen: (open) => late.push(open),

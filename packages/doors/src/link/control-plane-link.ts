@@ -11,6 +11,7 @@ import {
   type FromDoors,
   isErrorCode,
   MAX_DOOR_CALLS,
+  MAX_NAMED_CALLS,
   type CloseNetworkCall,
   openedModelCall,
   openedNetworkCall,
@@ -57,6 +58,8 @@ export interface LateOpen {
 interface LinkOptions {
   readonly socket: string
   readonly log: Log
+  /** Calls of models that are open, or not reported yet. */
+  readonly modelCalls: () => readonly string[]
   /** Called before anything that is asked later: calls of these sandboxes that were under way have been refused. */
   readonly onChanged: (change: DoorsChange) => void
   /** These connections to hosts are not allowed any more. */
@@ -180,7 +183,9 @@ export class ControlPlaneLink {
   #greet(socket: LineSocket): void {
     this.#socket = socket
     this.#unansweredPings = 0
-    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL, process: this.#process })
+    const held = this.#options.modelCalls()
+    const modelCalls = held.length <= MAX_NAMED_CALLS ? [...held] : null
+    this.#send({ type: 'hello', protocol: DOORS_PROTOCOL, process: this.#process, modelCalls })
   }
 
   #hear(line: string, socket: LineSocket): void {

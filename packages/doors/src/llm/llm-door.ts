@@ -13,6 +13,7 @@ import {
 } from '../listener/http-door.ts'
 import { describeModel, listModels } from './answer/model-list.ts'
 import { answerError } from './calls/answer-error.ts'
+import { LoopShare } from './calls/loop-share.ts'
 import { OpenCalls } from './calls/open-calls.ts'
 import type { Preparation } from './calls/preparation.ts'
 import { findModel } from './calls/prepare-call.ts'
@@ -35,7 +36,7 @@ const BOUNDS = {
   rate: { burst: 1_000, perSecond: 500 },
 } as const
 const CALLS_AT_ONCE = 200
-/** Two of the largest bodies of one sandbox, four of a tenant that is alone. */
+/** Two of the largest bodies of one sandbox, four of a tenant that is alone. Answers have as much. */
 const LARGE_OF_SANDBOX = 64 * MIB
 const LARGE_OF_ALL = 256 * MIB
 /** The first bytes of every body. */
@@ -48,23 +49,27 @@ type LlmConfig = ConfigOf<'llm'>
  * by is who pays. Nothing that came in goes on but the fields that a route lists.
  */
 export function llmDoor(parts: LlmParts): OpenDoor<LlmConfig> {
-  const [small, large] = [new TenantBytes(SMALL_OF_ALL), new TenantBytes(LARGE_OF_ALL)]
+  const asked = [new TenantBytes(SMALL_OF_ALL), new TenantBytes(LARGE_OF_ALL)] as const
+  const answered = [new TenantBytes(SMALL_OF_ALL), new TenantBytes(LARGE_OF_ALL)] as const
   return async ({ sandbox, dir, config }) => {
-    const door = new LlmDoor({ sandbox, config, parts })
-    const bodies = new ByteBudget({ tenant: config.tenant, most: LARGE_OF_SANDBOX, small, large })
+    const budgetOf = ([small, large]: typeof asked) =>
+      new ByteBudget({ tenant: config.tenant, most: LARGE_OF_SANDBOX, small, large })
+    const [bodies, answers] = [budgetOf(asked), budgetOf(answered)]
+    const door = new LlmDoor({ sandbox, config, parts, answers })
     await door.open(join(dir, DOOR_SOCKETS.llm), bodies)
     return door
   }
 }
 
 interface LlmParts extends ServeParts {
-  readonly preparation: Pick<Preparation, 'prepare'>
+  readonly preparation: Preparation
 }
 
 interface LlmDoorOptions {
   readonly sandbox: string
   readonly config: LlmConfig
   readonly parts: LlmParts
+  readonly answers: ByteBudget
 }
 
 class LlmDoor implements Door<LlmConfig> {
@@ -72,10 +77,13 @@ class LlmDoor implements Door<LlmConfig> {
   readonly #tenant: string
   readonly #parts: LlmParts
   readonly #calls = new OpenCalls()
+  readonly #loop = new LoopShare()
+  readonly #answers: ByteBudget
   #models: readonly ServedModel[]
   #http: HttpDoor | undefined
 
-  constructor({ sandbox, config, parts }: LlmDoorOptions) {
+  constructor({ sandbox, config, parts, answers }: LlmDoorOptions) {
+    this.#answers = answers
     this.#sandbox = sandbox
     this.#parts = parts
     this.#models = config.models
@@ -100,7 +108,11 @@ class LlmDoor implements Door<LlmConfig> {
     this.#calls.keepOnly(new Set(models.map(({ name }) => name)))
   }
 
-  /** Each call is judged when it is opened; calls of models that were taken away end with the configuration. */
+  cut(calls: readonly string[]): void {
+    this.#calls.cut(calls)
+  }
+
+  /** Each call is judged when it is opened, and the control plane names those that rules deny later. */
   changed(what: DoorChange): void {
     if (what === 'revoked' || what === 'shut') this.#http?.cut()
   }
@@ -143,10 +155,10 @@ class LlmDoor implements Door<LlmConfig> {
         const { version } = readHeaders(headers, protocol)
         const { preparation } = this.#parts
         const models = this.#models
-        const holder = { tenant: this.#tenant, sandbox: this.#sandbox }
-        const prepared = await preparation.prepare({ name, bytes: body, models }, holder)
-        const [sandbox, calls] = [this.#sandbox, this.#calls]
-        await serveCall({ sandbox, protocol, version, prepared, calls, release, signal }, response, this.#parts)
+        const own = { tenant: this.#tenant, sandbox: this.#sandbox }
+        const prepared = await preparation.prepare({ name, bytes: body, models }, own)
+        const of = { ...own, calls: this.#calls, loop: this.#loop, answers: this.#answers }
+        await serveCall({ ...of, protocol, version, prepared, release, signal }, response, this.#parts)
       },
     }
   }

@@ -21,6 +21,7 @@ import { modelCalls } from '../migrations/0017-model-calls.ts'
 import { sandboxModels } from '../migrations/0018-sandbox-models.ts'
 import { jobs } from '../migrations/0019-jobs.ts'
 import { keyPersons } from '../migrations/0020-key-persons.ts'
+import { modelCallEnds } from '../migrations/0021-model-call-ends.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -44,6 +45,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0018-sandbox-models': sandboxModels,
   '0019-jobs': jobs,
   '0020-key-persons': keyPersons,
+  '0021-model-call-ends': modelCallEnds,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

@@ -24,6 +24,7 @@ export interface Tables {
   readonly reservations: ReservationTable
   readonly usageFacts: UsageFactTable
   readonly modelCalls: ModelCallTable
+  readonly modelCallEnds: ModelCallEndTable
   readonly kills: KillTable
   readonly killedSandboxes: KilledSandboxTable
   readonly policies: PolicyTable
@@ -318,6 +319,14 @@ export interface ModelCallTable {
   day: string
   openedAt: number
   expiresAt: number
+}
+
+/** A call that is a fact of the ledger, and owes its last record. */
+export interface ModelCallEndTable {
+  id: string
+  node: string
+  /** As JSON. */
+  record: string
 }
 
 /** `hash` and `wideHash` say what was asked for; one ask about the same is pending at a time. */

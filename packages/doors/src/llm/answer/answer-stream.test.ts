@@ -2,14 +2,20 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { AirlockError } from '@airlock/contract'
-import { AnswerStream, type StreamedCall } from './answer-stream.ts'
+import { driveAnswer } from '../testing/drive-answer.ts'
+import { AnswerStream } from './answer-stream.ts'
+import type { StreamedCall } from './judge-event.ts'
 import { writeStreamError } from './stream-error.ts'
 
 const CANARY = 'sk-canary-0123456789abcdef'
 
 function run(call: Partial<StreamedCall>, chunks: readonly Buffer[]) {
-  const stream = new AnswerStream({ name: 'chat', callId: 'call_1', wantsUsageChunk: false, ...call })
-  const out = [...chunks.flatMap((chunk) => stream.write(chunk)), ...stream.end()]
+  const streamed = { name: 'chat' as const, callId: 'call_1', wantsUsageChunk: false, ...call }
+  const stream = new AnswerStream(streamed)
+  const out = [
+    ...chunks.flatMap((chunk) => driveAnswer(stream.write(chunk), streamed)),
+    ...driveAnswer(stream.end(), streamed),
+  ]
   return {
     text: Buffer.concat(out).toString(),
     usage: stream.meter.usage,
@@ -247,8 +253,9 @@ describe('the last event of a stream', () => {
     ['responses', event({ type: 'response.incomplete', response: {} }, 'response.incomplete')],
   ] as const)('of %s is known: %j', (name, last) => {
     const hasEnded = (text: string) => {
-      const stream = new AnswerStream({ name, callId: 'call_1', wantsUsageChunk: false })
-      stream.write(Buffer.from(text))
+      const call = { name, callId: 'call_1', wantsUsageChunk: false }
+      const stream = new AnswerStream(call)
+      driveAnswer(stream.write(Buffer.from(text)), call)
       return stream.hasEnded
     }
     expect(hasEnded(last)).toBe(true)

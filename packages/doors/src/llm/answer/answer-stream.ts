@@ -1,18 +1,18 @@
-import { isRecord } from '../json/is-record.ts'
-import type { CallName } from '../routes/find-route.ts'
-import { EventStream, type StreamEvent, type Verdict } from '../sse/event-stream.ts'
+import { EventStream, type LargeEvent, type Verdict } from '../sse/event-stream.ts'
 import { UsageMeter } from '../usage/usage-meter.ts'
-import { replaceError } from './stream-error.ts'
-
-export interface StreamedCall {
-  readonly name: CallName
-  readonly callId: string
-  /** Whether the client asked for the chunk with usage itself. */
-  readonly wantsUsageChunk: boolean
-}
+import { judgeEvent, type JudgedEvent, type StreamedCall } from './judge-event.ts'
 
 /** Of responses the last event holds the whole answer once more. */
 const MAX_EVENT_BYTES = 16 * 1024 * 1024
+/** No content of this length takes longer than handing it to a thread and back. */
+export const MAX_READ_BYTES = 4096
+/** Short events between two rests: a few milliseconds of the shortest. */
+const EVENTS_AT_ONCE = 512
+
+/**
+ * Yields an event that somebody else must read, or a rest: others may have their turn. Returns the bytes that go on now.
+ */
+export type Answering = Generator<LargeEvent | 'rest', readonly Buffer[], JudgedEvent | undefined>
 
 /**
  * A streamed answer on its way: the provider's bytes as they are, less the chunk with usage that only we asked for, with
@@ -20,22 +20,26 @@ const MAX_EVENT_BYTES = 16 * 1024 * 1024
  */
 export class AnswerStream {
   readonly #call: StreamedCall
-  readonly #events: EventStream
+  readonly #events = new EventStream({ maxEventBytes: MAX_EVENT_BYTES, maxReadBytes: MAX_READ_BYTES })
   readonly meter: UsageMeter
   #hasEnded = false
 
   constructor(call: StreamedCall) {
     this.#call = call
     this.meter = new UsageMeter(call.name)
-    this.#events = new EventStream({ maxEventBytes: MAX_EVENT_BYTES, onEvent: (event) => this.#judge(event) })
   }
 
-  write(chunk: Buffer): readonly Buffer[] {
-    return this.#events.write(chunk)
+  write(chunk: Buffer): Answering {
+    return this.#judging(this.#events.write(chunk))
   }
 
-  end(): readonly Buffer[] {
-    return this.#events.end()
+  end(): Answering {
+    return this.#judging(this.#events.end())
+  }
+
+  /** Bytes that wait for the rest of their event. */
+  get heldBytes(): number {
+    return this.#events.heldBytes
   }
 
   /** Whether the last event of the protocol has come: what becomes of the connection then does not matter. */
@@ -43,33 +47,21 @@ export class AnswerStream {
     return this.#hasEnded
   }
 
-  #judge(event: StreamEvent): Verdict {
-    const value = parse(event.data)
-    this.#hasEnded ||= isEnd(this.#call.name, { data: event.data, value })
-    const replaced = replaceError({ name: event.name, value }, this.#call)
-    this.meter.takeEvent(value)
-    return replaced ?? (this.#isOurChunk(value) ? 'drop' : 'pass')
+  *#judging(judging: ReturnType<EventStream['write']>): Answering {
+    let step = judging.next()
+    for (let events = 1; step.done !== true; events++) {
+      if (events % EVENTS_AT_ONCE === 0) yield 'rest'
+      const event = step.value
+      const judged = 'bytes' in event ? yield event : judgeEvent(event, this.#call)
+      if (judged === undefined) throw new TypeError('a large event has no verdict')
+      step = judging.next(this.#take(judged))
+    }
+    return step.value
   }
 
-  #isOurChunk(value: unknown): boolean {
-    if (this.#call.name !== 'chat' || this.#call.wantsUsageChunk || !isRecord(value)) return false
-    return Array.isArray(value['choices']) && value['choices'].length === 0 && isRecord(value['usage'])
-  }
-}
-
-const RESPONSE_ENDS: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
-
-function isEnd(name: CallName, { data, value }: { readonly data: string; readonly value: unknown }): boolean {
-  if (name === 'chat') return data === '[DONE]'
-  const type = isRecord(value) ? value['type'] : undefined
-  return name === 'messages' ? type === 'message_stop' : RESPONSE_ENDS.has(type)
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch {
-    // Such as [DONE]: it passes as it is.
-    return undefined
+  #take({ isEnd, verdict, metered }: JudgedEvent): Verdict {
+    this.#hasEnded ||= isEnd
+    this.meter.takeEvent(metered)
+    return typeof verdict === 'string' ? verdict : Buffer.from(verdict)
   }
 }

@@ -37,8 +37,7 @@ describe('an answer that came whole', () => {
   it('goes on byte for byte', () => {
     const bytes = Buffer.from('{ "choices": [ ],\n"usage": {"prompt_tokens": 1, "completion_tokens": 2}, "é": 1e2 }')
     const answer = readAnswer('chat', bytes)
-    expect(answer.bytes).toBe(bytes)
-    expect(answer.meter).toMatchObject({ usage: { input: 1, output: 2 }, isFinal: true })
+    expect(answer).toMatchObject({ replaced: null, usage: { input: 1, output: 2 }, isFinal: true })
   })
 
   it.each(['', 'null', '[]', '"text"', '{"a":', CANARY])('is broken when it is %j', (text) => {
@@ -61,15 +60,16 @@ describe('an answer that came whole', () => {
       error: { code: 'server_error', message: CANARY },
       usage: { input_tokens: 1, output_tokens: 2 },
     }
-    const { bytes, meter } = readAnswer('responses', Buffer.from(JSON.stringify(body)))
-    expect(meter.usage).toMatchObject({ input: 1, output: 2 })
-    expect(bytes.toString()).not.toContain('canary')
-    expect(JSON.parse(bytes.toString())).toMatchObject({ id: 'r', status: 'failed', error: { code: 'server_error' } })
+    const { replaced, usage } = readAnswer('responses', Buffer.from(JSON.stringify(body)))
+    expect(usage).toMatchObject({ input: 1, output: 2 })
+    const text = Buffer.from(replaced ?? []).toString()
+    expect(text).not.toContain('canary')
+    expect(JSON.parse(text)).toMatchObject({ id: 'r', status: 'failed', error: { code: 'server_error' } })
   })
 
   it('of a response that did not fail goes on byte for byte', () => {
     const bytes = Buffer.from('{"id":"r","error":null,"usage":null}')
-    expect(readAnswer('responses', bytes)).toMatchObject({ bytes, meter: { usage: 'missing' } })
+    expect(readAnswer('responses', bytes)).toMatchObject({ replaced: null, usage: 'missing' })
   })
 })
 

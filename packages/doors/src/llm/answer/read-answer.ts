@@ -1,6 +1,7 @@
 import { AirlockError } from '@airlock/contract'
 import { isRecord } from '../json/is-record.ts'
 import type { CallName } from '../routes/find-route.ts'
+import type { Usage } from '../usage/usage.ts'
 import { UsageMeter } from '../usage/usage-meter.ts'
 import { idHeaders } from './error-body.ts'
 import { typeStreamError } from './provider-error.ts'
@@ -32,22 +33,26 @@ export function answerHeaders(kind: 'stream' | 'json', callId: string): Readonly
   return { 'content-type': type, 'cache-control': 'no-store', ...idHeaders(callId) }
 }
 
-export interface WholeAnswer {
-  readonly bytes: Buffer
-  readonly meter: UsageMeter
+/** An answer that came whole. */
+export interface ReadAnswer {
+  /** The bytes that go on in its place; null where it goes on as it is. */
+  readonly replaced: Uint8Array | null
+  readonly usage: Usage | 'missing'
+  readonly isFinal: boolean
 }
 
-/** An answer that came whole, as it goes on, and what it used. Fails as `upstream_broken`, or with the provider's error. */
-export function readAnswer(name: CallName, bytes: Buffer): WholeAnswer {
-  const body = parse(bytes)
+/** Reads what an answer used. Fails as `upstream_broken`, or with the provider's error. */
+export function readAnswer(name: CallName, bytes: Uint8Array): ReadAnswer {
+  const body = parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   if (!isRecord(body)) throw new AirlockError('upstream_broken')
   const meter = new UsageMeter(name)
   meter.takeBody(body)
-  if (!isRecord(body['error'])) return { bytes, meter }
+  const { usage, isFinal } = meter
+  if (!isRecord(body['error'])) return { replaced: null, usage, isFinal }
   const error = typeStreamError(body['error'])
   // A response that failed was used all the same. Others have no such field: some gateways answer 200 with an error.
   if (name !== 'responses') throw error
-  return { bytes: Buffer.from(JSON.stringify({ ...body, error: responseError(error) })), meter }
+  return { replaced: Buffer.from(JSON.stringify({ ...body, error: responseError(error) })), usage, isFinal }
 }
 
 function parse(bytes: Buffer): unknown {

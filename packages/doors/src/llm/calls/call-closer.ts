@@ -20,6 +20,8 @@ export class CallCloser {
   readonly #link: Pick<ControlPlaneLink, 'closeModelCall'>
   readonly #log: Log
   readonly #stopped = new AbortController()
+  /** Calls that are open, or whose end the control plane has not heard. */
+  readonly #held = new Set<string>()
   #pending = 0
 
   constructor(link: Pick<ControlPlaneLink, 'closeModelCall'>, log: Log) {
@@ -27,7 +29,17 @@ export class CallCloser {
     this.#log = log
   }
 
+  get held(): readonly string[] {
+    return [...this.#held]
+  }
+
+  /** A call that will be closed. */
+  opened(callId: string): void {
+    this.#held.add(callId)
+  }
+
   close(end: End): void {
+    this.#held.add(end.callId)
     if (this.#pending >= MAX_PENDING) return this.#giveUp(end, 'too many are waiting')
     this.#pending += 1
     void this.#deliver(end).finally(() => (this.#pending -= 1))
@@ -45,7 +57,8 @@ export class CallCloser {
     const { signal } = this.#stopped
     for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt++)
       try {
-        return await this.#link.closeModelCall(end, { answerMs: ANSWER_MS, signal })
+        await this.#link.closeModelCall(end, { answerMs: ANSWER_MS, signal })
+        return void this.#held.delete(end.callId)
       } catch {
         // The control plane is away, or has no room: it hears of it later.
         await sleep(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10)), signal).catch(() => {})
@@ -53,6 +66,7 @@ export class CallCloser {
     this.#giveUp(end, 'the control plane did not take it')
   }
 
+  /** The call stays held: the control plane takes one that is not for one that was never sent. */
   #giveUp({ callId, sandbox }: End, why: string): void {
     this.#log.error('could not report the end of a model call', { call: callId, sandbox, why })
   }

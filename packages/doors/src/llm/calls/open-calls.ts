@@ -5,6 +5,7 @@ import { Places } from './places.ts'
 const OPENING_AT_ONCE = 16
 
 interface OpenCall {
+  readonly id: string
   readonly model: string
   readonly cut: AbortController
 }
@@ -19,10 +20,16 @@ export class OpenCalls {
   }
 
   /** The signal aborts when `gone` does, or when the call may not go on. */
-  begin(model: string, gone: AbortSignal): { readonly signal: AbortSignal; end(): void } {
-    const call = { model, cut: new AbortController() }
+  begin({ id, model }: Omit<OpenCall, 'cut'>, gone: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+    const call = { id, model, cut: new AbortController() }
     this.#calls.add(call)
     return { signal: AbortSignal.any([gone, call.cut.signal]), end: () => void this.#calls.delete(call) }
+  }
+
+  /** Ends these calls: rules deny them by now. */
+  cut(ids: readonly string[]): void {
+    for (const { id, cut } of this.#calls)
+      if (ids.includes(id)) cut.abort(new AirlockError('policy_denied', 'The rules changed: the call may not go on.'))
   }
 
   /** Ends calls of models that are not among these. */

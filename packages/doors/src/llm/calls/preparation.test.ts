@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { DEMO_MODEL, type ServedModel } from '@airlock/contract'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { judgeEvent } from '../answer/judge-event.ts'
+import { UsageMeter } from '../usage/usage-meter.ts'
 import { Preparation } from './preparation.ts'
 import { type CallToPrepare, prepareCall } from './prepare-call.ts'
 
@@ -57,9 +59,11 @@ it('every body above one KiB is read in a thread', async () => {
   }
 })
 
-it('the demo keeps the call that it answers', async () => {
+it('the plan of the demo is short whatever the call is', async () => {
   const call = chat({ model: 'airlock/demo', stop: 'x'.repeat(100_000) })
-  expect((await prepare(call)).demo).toMatchObject({ name: 'chat' })
+  const { demo } = await prepare(call)
+  expect(demo).toMatchObject({ name: 'chat', said: { text: expect.stringContaining('You said: "hi"') } })
+  expect(JSON.stringify(demo).length).toBeLessThan(2000)
 })
 
 it('a refusal of a large body is that of a small one', async () => {
@@ -93,4 +97,61 @@ it.each([
       }
     : chat(body)
   await expect(prepare(call)).rejects.toMatchObject({ code })
+})
+
+const STREAMED = { name: 'chat' as const, callId: 'cal_1', wantsUsageChunk: false }
+const LONG = 'x'.repeat(200_000)
+const eventOf = (value: object, name = '') =>
+  Buffer.from(`${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`)
+
+it.each([
+  ['choices beside a long text', { choices: [{ index: 0, delta: { content: LONG }, finish_reason: 'stop' }] }],
+  ['usage beside a long text', { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 }, text: LONG }],
+  ['an event that is no object', [LONG]],
+])('a long event with %s is read in a thread as it is here', async (_, value) => {
+  const [here, there] = [new UsageMeter('chat'), new UsageMeter('chat')]
+  const bytes = eventOf(value)
+  const read = judgeEvent({ name: '', data: JSON.stringify(value) }, STREAMED)
+  const judged = await preparation.judge(bytes, STREAMED, HOLDER)
+  for (const { meter, metered } of [
+    { meter: here, ...read },
+    { meter: there, ...judged },
+  ]) {
+    meter.takeEvent({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+    meter.takeEvent(metered)
+  }
+  expect(judged).toMatchObject({ isEnd: read.isEnd, verdict: read.verdict })
+  expect([there.usage, there.isFinal]).toEqual([here.usage, here.isFinal])
+  expect(JSON.stringify(judged).length).toBeLessThan(1000)
+})
+
+it('a long response that failed keeps its text and loses what the provider said', async () => {
+  const response = { usage: { input_tokens: 1, output_tokens: 2 }, output: LONG, error: { message: 'sk-canary' } }
+  const bytes = eventOf({ type: 'response.failed', response }, 'response.failed')
+  const { isEnd, verdict, metered } = await preparation.judge(bytes, { ...STREAMED, name: 'responses' }, HOLDER)
+  const text = typeof verdict === 'string' ? verdict : Buffer.from(verdict).toString()
+  expect(isEnd).toBe(true)
+  expect(text).toContain(LONG)
+  expect(text).not.toContain('canary')
+  expect(metered).toMatchObject({ response: { usage: { output_tokens: 2 } } })
+})
+
+it('usage that is longer than any is not understood', async () => {
+  const meter = new UsageMeter('messages')
+  meter.takeEvent({ type: 'message_start', message: { usage: { input_tokens: 1, output_tokens: 1 } } })
+  const bytes = eventOf({ type: 'message_delta', usage: { output_tokens: 9, more: LONG } })
+  meter.takeEvent((await preparation.judge(bytes, { ...STREAMED, name: 'messages' }, HOLDER)).metered)
+  expect(meter.usage).toBe('missing')
+})
+
+it('an answer that takes too long to read is broken, and the next one is read', async () => {
+  const impatient = new Preparation(PROGRAM, 2_500)
+  const members = Array.from({ length: 3_000_000 }, (_, at) => `"k${at}":1`).join(',')
+  const hostile = Buffer.from(`data: {${members}}\n\n`)
+  await expect(impatient.judge(hostile, STREAMED, HOLDER)).rejects.toMatchObject({ code: 'upstream_broken' })
+  const whole = Buffer.from(
+    JSON.stringify({ choices: [], text: LONG, usage: { prompt_tokens: 1, completion_tokens: 2 } }),
+  )
+  expect(await impatient.readAnswer('chat', whole, HOLDER)).toMatchObject({ replaced: null, usage: { output: 2 } })
+  await impatient.close()
 })

@@ -1,4 +1,5 @@
 import { AirlockError, type ModelRouteName, ROUTES_OF_KIND, type ServedModel } from '@airlock/contract'
+import { type DemoPlan, planDemo } from '../demo/answer-demo.ts'
 import { isStream, type ModelCall, readCall, wantsUsageChunk } from '../request/read-call.ts'
 import { modelRouteOfCall, writeCall } from '../request/write-call.ts'
 import type { CallName } from '../routes/find-route.ts'
@@ -17,8 +18,8 @@ export interface CallToPrepare {
 /** A call that was read, bounded and written anew, with the most that it can cost. */
 export interface PreparedCall {
   readonly name: CallName
-  /** For the demo, which answers it; null where an upstream does. */
-  readonly demo: ModelCall | null
+  /** What the demo says; null where an upstream does. */
+  readonly demo: DemoPlan | null
   readonly model: ServedModel
   /** As the program inside named the model. */
   readonly asked: string
@@ -44,7 +45,7 @@ export function prepareCall({ name, bytes, models }: CallToPrepare): PreparedCal
   if (ceiling.microDollars === null) throw new AirlockError('invalid_request', `The price of ${asked} is not known.`)
   return {
     name,
-    demo: model.upstream === null ? call : null,
+    demo: model.upstream === null ? planDemo(call) : null,
     model,
     asked,
     route: modelRouteOfCall(call),

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import {
   AirlockError,
   type AnthropicVersion,
+  type Failpoint,
   isAirlockError,
   MODEL_BODY_BYTES,
   type OpenedModelCall,
@@ -10,24 +11,31 @@ import {
 import type { Log } from '@airlock/std'
 import { isUnsent, type KeysAnswer, type KeysClient } from '../../keys/keys-client.ts'
 import type { ControlPlaneLink } from '../../link/control-plane-link.ts'
+import type { ByteBudget, HeldBody } from '../../listener/byte-budget.ts'
 import type { DoorResponse } from '../../listener/http-door.ts'
-import { AnswerStream } from '../answer/answer-stream.ts'
+import { type Answering as AnsweringSteps, AnswerStream } from '../answer/answer-stream.ts'
+import type { StreamedCall } from '../answer/judge-event.ts'
 import { MAX_ERROR_BYTES, typeFailure, usageOfFailure } from '../answer/provider-error.ts'
-import { answerHeaders, kindOfAnswer, readAnswer } from '../answer/read-answer.ts'
+import { answerHeaders, kindOfAnswer } from '../answer/read-answer.ts'
 import { writeStreamError } from '../answer/stream-error.ts'
 import { answerDemo } from '../demo/answer-demo.ts'
 import type { Protocol } from '../routes/find-route.ts'
 import { answerError } from './answer-error.ts'
 import type { CallCloser } from './call-closer.ts'
 import { CallEnd } from './call-end.ts'
+import type { LoopShare } from './loop-share.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { PreparedCall } from './prepare-call.ts'
+import type { Preparation } from './preparation.ts'
+import type { Holder } from './turns.ts'
 
 export interface ServeParts {
   readonly controlPlane: Pick<ControlPlaneLink, 'openModelCall'>
   /** Null where no upstream is configured. */
   readonly keys: Pick<KeysClient, 'send'> | null
-  readonly closer: Pick<CallCloser, 'close'>
+  readonly closer: Pick<CallCloser, 'opened' | 'close'>
+  readonly preparation: Pick<Preparation, 'judge' | 'readAnswer'>
+  readonly failpoint: Failpoint
   readonly log: Log
 }
 
@@ -38,6 +46,10 @@ export interface CallToServe {
   readonly prepared: PreparedCall
   /** Calls of the same sandbox that are under way. */
   readonly calls: OpenCalls
+  readonly tenant: string
+  readonly loop: LoopShare
+  /** Bound on the bytes of answers that wait for their rest. */
+  readonly answers: ByteBudget
   /** The body is not needed any more. */
   readonly release: () => void
   /** Aborts when the connection is gone. */
@@ -59,10 +71,12 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
   const opened = await calls.opening(async () =>
     parts.controlPlane.openModelCall(question, { answerMs: OPEN_MS, signal }),
   )
+  parts.closer.opened(opened.callId)
   const end = new CallEnd(opened.callId)
-  const under = calls.begin(prepared.model.name, signal)
+  const under = calls.begin({ id: opened.callId, model: prepared.model.name }, signal)
+  const held = call.answers.open()
   try {
-    await new Answering({ call, opened, end, response, parts, signal: under.signal }).run()
+    await new Answering({ call, opened, end, response, parts, held, signal: under.signal }).run()
   } catch (thrown) {
     const error = whyOf(thrown, under.signal)
     end.failed(error)
@@ -70,7 +84,9 @@ export async function serveCall(call: CallToServe, response: DoorResponse, parts
     const charged = end.isChargedCeiling ? ceilingMicroDollars : null
     answerLate(error, { call, callId: opened.callId, response, charged })
   } finally {
+    held.release()
     under.end()
+    await parts.failpoint('model.ended')
     const status = signal.aborted && !response.writableEnded ? null : response.statusCode
     parts.closer.close({ ...end.report(status), sandbox })
   }
@@ -82,6 +98,8 @@ interface AnsweringOptions {
   readonly end: CallEnd
   readonly response: DoorResponse
   readonly parts: ServeParts
+  /** Bytes of the answer that wait for their rest. */
+  readonly held: HeldBody
   /** Aborts when the connection is gone, or when the call may not go on. */
   readonly signal: AbortSignal
 }
@@ -111,10 +129,12 @@ class Answering {
     const { version, prepared, release } = call
     if (parts.keys === null) throw new AirlockError('upstream_unavailable', 'The server has no configured upstream.')
     end.sent()
+    await parts.failpoint('model.sent')
     try {
       const answer = await parts.keys.send({ reservation, version, body: prepared.body }, signal)
       release()
       end.begun()
+      await parts.failpoint('model.begun')
       return answer
     } catch (error) {
       if (isAirlockError(error) && isUnsent(error)) end.unsent()
@@ -125,19 +145,51 @@ class Answering {
   async #stream(body: AsyncIterable<Buffer>): Promise<void> {
     const { call, opened, end, response } = this.#options
     const { name, wantsUsageChunk } = call.prepared
-    const stream = new AnswerStream({ name, callId: opened.callId, wantsUsageChunk })
+    const streamed = { name, callId: opened.callId, wantsUsageChunk }
+    const stream = new AnswerStream(streamed)
     try {
       response.writeHead(200, answerHeaders('stream', opened.callId))
       response.flushHeaders()
       for await (const chunk of untilBroken(body, () => stream.hasEnded)) {
         end.begun()
-        for (const piece of stream.write(chunk)) await this.#write(piece)
+        for (const piece of await this.#judged(stream.write(chunk), streamed)) await this.#write(piece)
+        this.#hold(stream.heldBytes)
       }
-      for (const piece of stream.end()) await this.#write(piece)
+      for (const piece of await this.#judged(stream.end(), streamed)) await this.#write(piece)
     } finally {
       end.metered(stream.meter)
     }
     response.end()
+  }
+
+  /** The bytes that go on, once each event was read: short ones here, long ones in a thread. */
+  async #judged(steps: AnsweringSteps, streamed: StreamedCall): Promise<readonly Buffer[]> {
+    const { call, parts, signal } = this.#options
+    let step = await call.loop.run(() => steps.next())
+    while (step.done !== true) {
+      signal.throwIfAborted()
+      const { value } = step
+      const judged = value === 'rest' ? undefined : await parts.preparation.judge(value.bytes, streamed, this.#holder)
+      step = await call.loop.run(() => steps.next(judged))
+    }
+    return step.value
+  }
+
+  get #holder(): Holder {
+    const { tenant, sandbox } = this.#options.call
+    return { tenant, sandbox }
+  }
+
+  #heldBytes = 0
+
+  #hold(bytes: number): void {
+    const { held } = this.#options
+    if (bytes < this.#heldBytes) {
+      held.release()
+      this.#heldBytes = 0
+    }
+    if (bytes > this.#heldBytes) held.take(bytes - this.#heldBytes)
+    this.#heldBytes = bytes
   }
 
   /** As fast as the client reads. */
@@ -151,12 +203,14 @@ class Answering {
   }
 
   async #whole(body: AsyncIterable<Buffer>): Promise<void> {
-    const { call, opened, end, response } = this.#options
+    const { call, opened, end, response, parts } = this.#options
     const { name } = call.prepared
-    const { bytes, meter } = readAnswer(name, await this.#collect(body, MODEL_BODY_BYTES))
+    const came = await this.#collect(body, MODEL_BODY_BYTES)
+    const { replaced, ...metered } = await parts.preparation.readAnswer(name, came, this.#holder)
+    const bytes = replaced ?? came
     // Counting is free of charge, and its answer has no usage.
     if (name === 'countTokens') end.refused()
-    else end.metered(meter)
+    else end.metered(metered)
     response.writeHead(200, { ...answerHeaders('json', opened.callId), 'content-length': bytes.length })
     response.end(bytes)
   }
@@ -181,6 +235,7 @@ class Answering {
     for await (const chunk of body) {
       size += chunk.length
       if (size > most) throw new AirlockError('upstream_broken', 'The answer of the provider is too long.')
+      this.#hold(size)
       chunks.push(chunk)
     }
     return Buffer.concat(chunks)

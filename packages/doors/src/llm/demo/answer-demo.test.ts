@@ -10,7 +10,8 @@ import { findRoute } from '../routes/find-route.ts'
 import { ceilingOf } from '../terms/ceiling.ts'
 import { costOf } from '../terms/cost.ts'
 import { fitCall } from '../terms/fit-call.ts'
-import { answerDemo } from './answer-demo.ts'
+import { driveAnswer } from '../testing/drive-answer.ts'
+import { answerDemo, planDemo } from './answer-demo.ts'
 import { DEMO_MODEL, DEMO_NOTICE, DEMO_TERMS } from './demo-model.ts'
 
 /** The whole path of a call but for sockets, and what it used. */
@@ -27,11 +28,16 @@ function door() {
     readHeaders(asked.headers, route.protocol)
     const body = writeCall(call, DEMO_TERMS.upstreamModel)
     const ceiling = ceilingOf({ call, body }, DEMO_TERMS)
-    const { kind, chunks } = answerDemo(call, { callId: 'call_1', createdAt: 1_700_000_000 })
-    const stream = new AnswerStream({ name: call.name, callId: 'call_1', wantsUsageChunk: wantsUsageChunk(call) })
+    const { kind, chunks } = answerDemo(planDemo(call), { callId: 'call_1', createdAt: 1_700_000_000 })
+    const streamed = { name: call.name, callId: 'call_1', wantsUsageChunk: wantsUsageChunk(call) }
+    const stream = new AnswerStream(streamed)
     const whole = kind === 'json' ? readAnswer(call.name, Buffer.concat(chunks)) : undefined
-    const out = whole ? [whole.bytes] : [...chunks.flatMap((chunk) => stream.write(chunk)), ...stream.end()]
-    const { usage, isFinal } = whole?.meter ?? stream.meter
+    const drive = () => [
+      ...chunks.flatMap((chunk) => driveAnswer(stream.write(chunk), streamed)),
+      ...driveAnswer(stream.end(), streamed),
+    ]
+    const out = whole ? [whole.replaced ?? Buffer.concat(chunks)] : drive()
+    const { usage, isFinal } = whole ?? stream.meter
     if (usage !== 'missing') {
       expect(usage.input).toBeLessThanOrEqual(ceiling.inputTokens)
       expect(usage.output).toBeLessThanOrEqual(ceiling.outputTokens)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { EventStream, type StreamEvent, type Verdict } from './event-stream.ts'
+import { EventStream, type Judging, readLargeEvent, type StreamEvent, type Verdict } from './event-stream.ts'
 
 interface Outcome {
   readonly bytes: string
@@ -11,15 +11,25 @@ const PASS_ALL = (): Verdict => 'pass'
 
 function run(chunks: readonly Buffer[], judge: (event: StreamEvent) => Verdict = PASS_ALL): Outcome {
   const events: StreamEvent[] = []
-  const stream = new EventStream({
-    maxEventBytes: 1 << 20,
-    onEvent(event) {
-      events.push(event)
-      return judge(event)
-    },
-  })
-  const out = [...chunks.flatMap((chunk) => stream.write(chunk)), ...stream.end()]
+  const stream = new EventStream({ maxEventBytes: 1 << 20, maxReadBytes: READ })
+  const seen = (event: StreamEvent): Verdict => {
+    events.push(event)
+    return judge(event)
+  }
+  const out = [...chunks.flatMap((chunk) => drive(stream.write(chunk), seen)), ...drive(stream.end(), seen)]
   return { bytes: Buffer.concat(out).toString('utf8'), events }
+}
+
+/** Longer events of these tests are read as in a thread. */
+const READ = 20
+
+function drive(judging: Judging, judge: (event: StreamEvent) => Verdict = PASS_ALL): readonly Buffer[] {
+  let step = judging.next()
+  while (step.done !== true) {
+    const event = 'bytes' in step.value ? readLargeEvent(step.value.bytes) : step.value
+    step = judging.next(event === undefined ? 'pass' : judge(event))
+  }
+  return step.value
 }
 
 /** Each way to cut a text in two, and into single bytes. */
@@ -148,8 +158,8 @@ describe('random streams', () => {
 })
 
 describe('bytes go on', () => {
-  const stream = () => new EventStream({ maxEventBytes: 100, onEvent: PASS_ALL })
-  const write = (one: EventStream, text: string) => Buffer.concat(one.write(Buffer.from(text))).toString()
+  const stream = () => new EventStream({ maxEventBytes: 100, maxReadBytes: 100 })
+  const write = (one: EventStream, text: string) => Buffer.concat(drive(one.write(Buffer.from(text)))).toString()
 
   it('with the blank line of an event, and of comments at once', () => {
     const one = stream()
@@ -163,7 +173,7 @@ describe('bytes go on', () => {
 
   it('of a whole chunk as one buffer without copying', () => {
     const chunk = Buffer.from('data: a\n\n: x\n\ndata: b\n\n')
-    const out = stream().write(chunk)
+    const out = drive(stream().write(chunk))
     expect(out.length).toBe(1)
     expect(out[0]?.buffer).toBe(chunk.buffer)
   })
@@ -176,11 +186,11 @@ describe('bytes go on', () => {
 
   it('of a long event that comes byte by byte', () => {
     const size = 1 << 20
-    const one = new EventStream({ maxEventBytes: 2 * size, onEvent: PASS_ALL })
+    const one = new EventStream({ maxEventBytes: 2 * size, maxReadBytes: 4096 })
     const byte = Buffer.from('x')
-    one.write(Buffer.from('data: '))
-    for (let at = 0; at < size; at++) one.write(byte)
-    expect(Buffer.concat(one.write(Buffer.from('\n\n'))).length).toBe(size + 8)
+    drive(one.write(Buffer.from('data: ')))
+    for (let at = 0; at < size; at++) drive(one.write(byte))
+    expect(Buffer.concat(drive(one.write(Buffer.from('\n\n')))).length).toBe(size + 8)
   })
 
   it('of an event up to the bound, and no further', () => {
@@ -188,9 +198,11 @@ describe('bytes go on', () => {
     const tooLong = [`data: ${'x'.repeat(95)}\n\n`, 'x'.repeat(101), `: ${'x'.repeat(101)}\n`, 'data: x\n'.repeat(13)]
     for (const text of tooLong) {
       const byByte = stream()
-      expect(() => stream().write(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'upstream_broken' }))
+      expect(() => drive(stream().write(Buffer.from(text)))).toThrow(
+        expect.objectContaining({ code: 'upstream_broken' }),
+      )
       expect(() => {
-        for (const byte of Buffer.from(text)) byByte.write(Buffer.from([byte]))
+        for (const byte of Buffer.from(text)) drive(byByte.write(Buffer.from([byte])))
       }).toThrow(expect.objectContaining({ code: 'upstream_broken' }))
     }
   })

@@ -8,14 +8,23 @@ export interface StreamEvent {
   readonly data: string
 }
 
+/** An event above `maxReadBytes`, as it came: reading it would take too long here. It may have no data. */
+export interface LargeEvent {
+  /** Good until the stream goes on. */
+  readonly bytes: Buffer
+}
+
 /** What becomes of an event: its bytes pass, are taken out, or others take their place. */
 export type Verdict = 'pass' | 'drop' | Buffer
+
+/** Asks for the verdict on each event, in order, before its bytes go on. Returns the bytes that go on now. */
+export type Judging = Generator<StreamEvent | LargeEvent, readonly Buffer[], Verdict>
 
 export interface EventStreamOptions {
   /** Also a bound on a line. A longer event is `upstream_broken`. */
   readonly maxEventBytes: number
-  /** Told of each event that has data, in order, before its bytes go on. */
-  readonly onEvent: (event: StreamEvent) => Verdict
+  /** Longer events are not read, but given away as they came. */
+  readonly maxReadBytes: number
 }
 
 const LF = 0x0a
@@ -39,6 +48,10 @@ export class EventStream {
   #data: string[] = []
   /** Whether the event that has begun has a line yet that is no comment. */
   #hasFields = false
+  /** Whether the event that has begun is too long to be read here. */
+  #isLarge = false
+  /** Bytes of the mark of byte order before the event that has begun. */
+  #markBytes = 0
   /** The last byte was a CR: an LF that follows is of the same line end. */
   #endedWithCr = false
   #atStart = true
@@ -49,25 +62,36 @@ export class EventStream {
     this.#options = options
   }
 
-  /** The bytes that go on now. */
-  write(chunk: Buffer): readonly Buffer[] {
+  /** Bytes of the event that has begun. */
+  get heldBytes(): number {
+    return this.#held.length
+  }
+
+  *write(chunk: Buffer): Judging {
     const out = new Runs(chunk)
     let from = this.#skipLf(chunk, out)
     for (let end = endOfLine(chunk, from); end !== -1; end = endOfLine(chunk, from)) {
       const next = this.#afterLineEnd(chunk, end)
       this.#bound(next - out.from)
-      const line = this.#held.length > 0 ? this.#holdLine({ end, next }, out) : chunk.subarray(from, end)
-      this.#takeLine(line, { next, out })
+      const isHeld = this.#held.length > 0
+      const line = isHeld ? this.#holdLine({ end, next }, out) : chunk.subarray(from, end)
+      const bytes = isHeld ? this.#held.view(0, this.#held.length) : chunk.subarray(out.from, next)
       from = next
+      const isBlank = this.#readLine(line, bytes.length) === 'blank'
+      if (!isBlank && this.#hasFields) continue
+      const event = isBlank ? this.#dispatch(bytes) : undefined
+      this.#passOn(event === undefined ? 'pass' : yield event, { next, out })
     }
     this.#keep(chunk.subarray(out.from), from - out.from)
     return out.buffers
   }
 
   /** The rest, when no more will come: an event without its blank line is judged like others. */
-  end(): readonly Buffer[] {
-    if (this.#held.length > this.#lineStart) this.#readLine(this.#held.view(this.#lineStart, this.#held.length))
-    const verdict = this.#dispatch()
+  *end(): Judging {
+    const bytes = this.#held.view(0, this.#held.length)
+    if (bytes.length > this.#lineStart) this.#readLine(bytes.subarray(this.#lineStart), bytes.length)
+    const event = this.#dispatch(bytes)
+    const verdict = event === undefined ? 'pass' : yield event
     const held = this.#held.take()
     if (Buffer.isBuffer(verdict)) return [verdict]
     return verdict === 'pass' && held.length > 0 ? [held] : []
@@ -96,38 +120,46 @@ export class EventStream {
     return line
   }
 
-  #takeLine(line: Buffer, { next, out }: { next: number; out: Runs }): void {
-    const isBlank = this.#readLine(line) === 'blank'
-    if (!isBlank && this.#hasFields) return
-    const verdict = isBlank ? this.#dispatch() : 'pass'
+  #passOn(verdict: Verdict, { next, out }: { next: number; out: Runs }): void {
     this.#passedLast = verdict === 'pass'
     this.#lineStart = 0
+    this.#markBytes = 0
     const held = this.#held.take()
     if (verdict === 'pass') out.add(held)
     out.move(next, verdict)
   }
 
-  #readLine(bytes: Buffer): 'blank' | 'line' {
-    const line = this.#atStart && bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : bytes
+  /** `eventBytes`: of the event up to the end of this line. */
+  #readLine(bytes: Buffer, eventBytes: number): 'blank' | 'line' {
+    if (this.#atStart && bytes.subarray(0, 3).equals(BOM)) this.#markBytes = 3
+    const line = this.#atStart ? bytes.subarray(this.#markBytes) : bytes
     this.#atStart = false
     if (line.length === 0) return 'blank'
     if (line[0] === COLON) return 'line'
     this.#hasFields = true
+    this.#isLarge ||= eventBytes > this.#options.maxReadBytes
+    if (!this.#isLarge) this.#readField(line)
+    return 'line'
+  }
+
+  #readField(line: Buffer): void {
     const colon = line.indexOf(COLON)
     const field = line.toString('latin1', 0, colon === -1 ? line.length : colon)
     const value = colon === -1 ? '' : line.toString('utf8', line[colon + 1] === SPACE ? colon + 2 : colon + 1)
     if (field === 'data') this.#data.push(value)
     else if (field === 'event') this.#name = value
-    return 'line'
   }
 
-  #dispatch(): Verdict {
+  /** The event that ends here. Undefined for one without data. */
+  #dispatch(bytes: Buffer): StreamEvent | LargeEvent | undefined {
     const event = { name: this.#name, data: this.#data.join('\n') }
-    const isEvent = this.#data.length > 0
+    const [isLarge, isEvent] = [this.#isLarge, this.#data.length > 0]
     this.#name = ''
     this.#data = []
     this.#hasFields = false
-    return isEvent ? this.#options.onEvent(event) : 'pass'
+    this.#isLarge = false
+    if (isLarge) return { bytes: bytes.subarray(this.#markBytes) }
+    return isEvent ? event : undefined
   }
 
   /** The end of a chunk, in the middle of an event. */
@@ -190,4 +222,16 @@ class Runs {
 function endOfLine(chunk: Buffer, from: number): number {
   for (let at = from; at < chunk.length; at++) if (chunk[at] === LF || chunk[at] === CR) return at
   return -1
+}
+
+/** The event in bytes that a `LargeEvent` has. Undefined for one without data. */
+export function readLargeEvent(bytes: Buffer): StreamEvent | undefined {
+  const stream = new EventStream({ maxEventBytes: Infinity, maxReadBytes: Infinity })
+  // A mark of byte order is a mark only before the first line of a stream.
+  stream.write(Buffer.from('\n')).next()
+  for (const judging of [stream.write(bytes), stream.end()]) {
+    const { value, done } = judging.next()
+    if (done !== true && 'data' in value) return value
+  }
+  return undefined
 }

@@ -36,7 +36,7 @@ function indexOf(choice: unknown): number | undefined {
 }
 
 /** Some servers repeat a finished choice, without content, in the chunk with usage. */
-function hasContent(delta: unknown): boolean {
+export function hasContent(delta: unknown): boolean {
   if (!isRecord(delta)) return false
   return Object.entries(delta).some(([key, value]) => key !== 'role' && value !== null && value !== '')
 }

@@ -74,6 +74,7 @@ export class UsageMeter {
       case 'embeddings':
         return readEmbeddingsUsage(found)
       case 'messages':
+        if (!isRecord(found)) return undefined
         this.#fields = { ...this.#fields, ...withoutNulls(found) }
         return readMessagesUsage(this.#fields)
       case 'countTokens':
@@ -82,6 +83,6 @@ export class UsageMeter {
   }
 }
 
-function withoutNulls(value: unknown): object {
-  return isRecord(value) ? Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== null)) : {}
+function withoutNulls(value: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== null))
 }
