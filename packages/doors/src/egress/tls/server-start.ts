@@ -13,8 +13,8 @@ const RANDOM_END = RANDOM_START + 32
 const RETRY_RANDOM = Buffer.from('cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c', 'hex')
 
 /**
- * Reads how a server answers a ClientHello, however its records are cut. Alerts may come first. Fails closed: any other answer
- * than a ServerHello is refused with `invalid_request`, for the server may take what follows as plaintext.
+ * Reads how a server answers a ClientHello, however its records are cut. Alerts may come first. Fails closed: every answer but a
+ * ServerHello is refused with `invalid_request`, for the server may take what follows as plaintext.
  */
 export class ServerStartReader {
   readonly #records = new RecordReader({
