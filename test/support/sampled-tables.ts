@@ -6,6 +6,7 @@ import { type Attack as Torture, type Attacks, TORTURES } from '../../packages/g
 import { CRASHES, crashName, FAILED_ONCE } from '../lifecycle/crash-table.ts'
 import type { Attack, Tier } from '../security/attacks/attack.ts'
 import { ATTACKS } from '../security/attacks/table.ts'
+import { ATTEMPTS } from '../security/egress-attempts.ts'
 import { SampledTable } from './sampled-table.ts'
 
 /** Attacks that got through once. */
@@ -43,6 +44,15 @@ export const SAMPLED = {
   }),
   attacksStandard: attacksOn('standard'),
   attacksStrict: attacksOn('strict'),
+  egress: new SampledTable({
+    name: 'egress',
+    rows: ATTEMPTS,
+    nameOf: ({ name }) => name,
+    groupOf: ({ group }) => group,
+    count: 40,
+    // They got through once.
+    always: ['TLS: a second ClientHello', 'TLS: plaintext to a server that greets'],
+  }),
   guestTorturePython: torturesOf('python', { of: 'guest', count: 15 }),
   guestTortureNode: torturesOf('node', { of: 'guest', count: 15 }),
   guestTortureBash: torturesOf('bash', { of: 'guest', count: 15 }),

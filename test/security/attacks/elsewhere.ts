@@ -152,4 +152,53 @@ export const ELSEWHERE: readonly Elsewhere[] = [
     file: 'packages/cli/src/cli.test.ts',
     title: 'shows escape sequences of a sandbox instead of obeying them',
   },
+  {
+    id: 'N01',
+    attack: 'TCP, UDP, ICMP, raw and abstract sockets, and sockets of the server, past the egress door',
+    file: 'test/security/egress-range.ts',
+    title: 'reaches nothing past its door',
+  },
+  {
+    id: 'N03',
+    attack:
+      '60 spellings of hosts at the egress door, by CONNECT and by plain HTTP; framing, SOCKS, TLS starts: no DNS question for what is denied',
+    file: 'test/security/egress-range.ts',
+    title: 'reaches nothing that no rule allows, and no denied name is asked of DNS',
+  },
+  {
+    id: 'N06',
+    attack: 'a length and chunks, chunked bodies of GET, thousands of headers: another request inside of one',
+    file: 'packages/doors/src/egress/attacks.test.ts',
+    title: 'the chunked body of %s arrives as a body',
+  },
+  {
+    id: 'N08',
+    attack: 'an allowed name that leads to an address inside',
+    file: 'test/security/egress.test.ts',
+    title: 'is not connected to an allowed name that leads to an address that is not public',
+  },
+  {
+    id: 'N12',
+    attack: 'a second ClientHello with another name, in the same write as the first',
+    file: 'packages/doors/src/egress/attacks.test.ts',
+    title: 'a second ClientHello in the same write as the first is not sent before it was read',
+  },
+  {
+    id: 'N12',
+    attack: 'plaintext behind a ClientHello, to a server that answers what it cannot read',
+    file: 'packages/doors/src/egress/attacks.test.ts',
+    title: 'plaintext is not sent to a server that speaks no TLS and %s',
+  },
+  {
+    id: 'N19',
+    attack: 'a ClientHello in records of one byte, to keep the doors of all sandboxes busy',
+    file: 'packages/doors/src/egress/tls/client-hello.test.ts',
+    title: 'of 64 KB in records of one byte is read in linear time',
+  },
+  {
+    id: 'N19',
+    attack: 'all tunnels that are allowed, half-open and slow',
+    file: 'packages/doors/src/egress/attacks.test.ts',
+    title: 'holds as many tunnels as are allowed, and none more, however slowly it writes',
+  },
 ]

@@ -232,7 +232,8 @@ describe('plain HTTP', () => {
     expect(requests[0]?.url).toBe('/a?b=c')
     expect(requests[0]?.headers).toEqual({ host: target(), 'x-own': '1', connection: 'close' })
     expect(asked).toMatchObject([{ host: 'example.com', port: portOf(origin), traffic: 'http', method: 'GET' }])
-    await expect.poll(() => ended).toMatchObject([{ received: 5, reason: null }])
+    const { bytesRead: sent, bytesWritten: received } = requests[0]?.socket ?? {}
+    await expect.poll(() => ended).toMatchObject([{ sent, received, reason: null }])
   })
 
   it('decides on each request of a connection alone', async () => {

@@ -42,6 +42,8 @@ class Proxy {
   readonly #sockets = new Set<Socket>()
   /** What follows a request that was refused may be its body, meant to be read as something else. */
   readonly #refused = new WeakSet<Duplex>()
+  /** Requests of a socket without a whole answer. */
+  readonly #unanswered = new WeakMap<Duplex, number>()
 
   constructor(options: ProxyOptions) {
     this.#options = options
@@ -76,6 +78,10 @@ class Proxy {
     await closed
   }
 
+  #unansweredOf(socket: Duplex): number {
+    return this.#unanswered.get(socket) ?? 0
+  }
+
   #take(socket: Socket): void {
     this.#sockets.add(socket)
     socket.on('error', () => socket.destroy())
@@ -88,6 +94,9 @@ class Proxy {
     if (this.#refused.has(client)) return
     const early = holdEarly(client, head)
     try {
+      // Node gives the socket away, and their answers would be lost or land in the tunnel.
+      if (this.#unansweredOf(client) > 0)
+        throw new AirlockError('invalid_request', 'CONNECT must not follow requests that are not answered yet.')
       const to = readConnect(request)
       const onFlow = (flow: Flow) => {
         early.onLeft(() => flow.cut('client gone'))
@@ -117,17 +126,24 @@ class Proxy {
     const requestId = newId('req')
     // An answer that nobody waits for fails when it is written.
     response.on('error', () => response.destroy())
+    const { socket } = request
+    this.#unanswered.set(socket, this.#unansweredOf(socket) + 1)
+    response.once('close', () => this.#unanswered.set(socket, this.#unansweredOf(socket) - 1))
     try {
       const plain = readPlainRequest(request)
       const { to, method } = plain
-      const onFlow = (flow: Flow) => endWith(response, flow)
+      const onFlow = (flow: Flow) => {
+        endWith(response, flow)
+        // After a CONNECT on the same socket the response itself does not hear of its end.
+        socket.once('close', () => flow.cut('client gone'))
+      }
       await this.#options.passages.through(
         { to, traffic: 'http', method, requestId, onFlow },
         async ({ flow, upstream }) => forwardPlain({ plain, request, response }, { flow, upstream }),
       )
     } catch (thrown) {
-      this.#refused.add(request.socket)
-      response.once('finish', () => endSoon(request.socket))
+      this.#refused.add(socket)
+      response.once('finish', () => endSoon(socket))
       refusePlain(response, toAirlockError(thrown), requestId)
     }
   }

@@ -77,14 +77,22 @@ export class Flow {
     if (this.sent + this.received > this.#options.bounds.bytes) this.cut('bytes')
     return this.#options.bandwidth.spend(bytes)
   }
+
+  /** The same by a total, such as the counter of a socket. */
+  countTo(direction: 'sent' | 'received', total: number): number {
+    return this.count(direction, Math.max(0, total - this[direction]))
+  }
+}
+
+interface PumpOptions {
+  readonly flow: Flow
+  readonly direction: 'sent' | 'received'
+  /** Bytes of this direction with the chunk, where more than the chunk counts. */
+  readonly total?: (chunk: Buffer) => number
 }
 
 /** Passes bytes on as fast as the other side takes them and the bandwidth allows, then the end. */
-export function pump(
-  from: Readable,
-  to: Writable,
-  { flow, direction }: { readonly flow: Flow; readonly direction: 'sent' | 'received' },
-): void {
+export function pump(from: Readable, to: Writable, { flow, direction, total }: PumpOptions): void {
   let isWaiting = false
   let isFull = false
   const goOn = () => {
@@ -95,7 +103,7 @@ export function pump(
     goOn()
   })
   from.on('data', (chunk: Buffer) => {
-    const waitMs = flow.count(direction, chunk.length)
+    const waitMs = total ? flow.countTo(direction, total(chunk)) : flow.count(direction, chunk.length)
     if (flow.signal.aborted) return
     isFull = !to.write(chunk)
     isWaiting = waitMs > 0

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { AirlockError } from '@airlock/contract'
-import { BEFORE_SECOND_HELLO, ClientHelloReader, isHelloRetry, SERVER_RANDOM_END } from '../tls/client-hello.ts'
+import { BEFORE_SECOND_HELLO, ClientHelloReader } from '../tls/client-hello.ts'
+import { ServerStartReader } from '../tls/server-start.ts'
 import { type Flow, pump } from './flow.ts'
 
 /** The two ends of a tunnel. Both are half-open: each side ends for itself. */
@@ -17,25 +18,26 @@ interface TlsOptions {
   readonly helloMs: number
 }
 
-const HANDSHAKE = 22
-
 /**
  * Lets the start of a TLS connection pass once its ClientHello names the host that was decided on; nothing is sent before that. A
  * server that asks for a second ClientHello gets one with the same name. Bytes of the client that follow the first one are held
- * until the server has answered, for they may be that second one. Throws `invalid_request`.
+ * until the server has answered in TLS, for they may be that second one. Throws `invalid_request`.
  */
 export async function passTlsStart({ client, upstream }: Ends, options: TlsOptions): Promise<void> {
   const { flow } = options
-  const first = await readHello(client, new ClientHelloReader(), options)
-  flow.count('sent', first.length)
-  upstream.write(first)
-  const answer = await readServerStart(upstream, flow.signal)
-  flow.count('received', answer.length)
-  client.write(answer)
-  if (!isHelloRetry(answer)) return
-  const second = await readHello(client, new ClientHelloReader(BEFORE_SECOND_HELLO), options)
-  flow.count('sent', second.length)
-  upstream.write(second)
+  await passHello({ client, upstream }, new ClientHelloReader(), options)
+  const server = new ServerStartReader()
+  const answer = await readUntil(
+    upstream,
+    (chunk) => {
+      const start = server.push(chunk)
+      flow.count('received', chunk.length)
+      client.write(chunk)
+      return start
+    },
+    flow.signal,
+  )
+  if (answer === 'retry') await passHello({ client, upstream }, new ClientHelloReader(BEFORE_SECOND_HELLO), options)
 }
 
 /** Joins both ends, and resolves when both have ended, one has failed, or the flow was cut. Both are destroyed then. */
@@ -58,32 +60,26 @@ export async function tunnel({ client, upstream }: Ends, flow: Flow): Promise<vo
   upstream.destroy()
 }
 
-async function readHello(
-  client: Duplex,
+/** Sends one ClientHello that names the host. What follows it in the same chunk becomes unread. */
+async function passHello(
+  { client, upstream }: Ends,
   reader: ClientHelloReader,
   { flow, serverName, helloMs }: TlsOptions,
-): Promise<Buffer> {
+): Promise<void> {
   const late = AbortSignal.timeout(helloMs)
-  const name = await readUntil(client, (chunk) => reader.push(chunk), AbortSignal.any([flow.signal, late])).catch(
+  const hello = await readUntil(client, (chunk) => reader.push(chunk), AbortSignal.any([flow.signal, late])).catch(
     (error: unknown) => {
       throw late.aborted ? new AirlockError('invalid_request', 'The TLS ClientHello did not come in time.') : error
     },
   )
-  if (name === serverName) return reader.raw
-  throw new AirlockError(
-    'invalid_request',
-    `The TLS ClientHello names ${name}, and the connection is for ${serverName}.`,
-  )
-}
-
-/** Enough of a server's first record to know whether it asks for a second ClientHello. */
-async function readServerStart(upstream: Duplex, signal: AbortSignal): Promise<Buffer> {
-  let bytes = Buffer.alloc(0)
-  const take = (chunk: Buffer) => {
-    bytes = Buffer.concat([bytes, chunk])
-    return bytes.length >= SERVER_RANDOM_END || bytes[0] !== HANDSHAKE ? bytes : undefined
-  }
-  return readUntil(upstream, take, signal)
+  if (hello.serverName !== serverName)
+    throw new AirlockError(
+      'invalid_request',
+      `The TLS ClientHello names ${hello.serverName}, and the connection is for ${serverName}.`,
+    )
+  if (hello.rest.length > 0) client.unshift(hello.rest)
+  flow.count('sent', hello.bytes.length)
+  upstream.write(hello.bytes)
 }
 
 /** Reads until `take` answers; what comes later stays unread. Throws `host_unreachable` when the socket ends before. */

@@ -28,22 +28,41 @@ export async function forwardPlain(
   out.on('error', reject)
   out.on('close', () => reject(new Error('closed')))
   out.on('upgrade', () => reject(new Error('an upgrade that nobody asked for')))
-  pump(request, out, { flow, direction: 'sent' })
-  const answer = await answered.catch((cause: unknown) => {
-    throw new AirlockError('host_unreachable', 'The host did not answer in HTTP.', { cause })
-  })
-  await passAnswer(answer, response, flow)
+  const countAll = () => {
+    flow.countTo('sent', upstream.bytesWritten)
+    flow.countTo('received', upstream.bytesRead)
+  }
+  // Heads count, too: of the request, of interim answers and of the answer.
+  out.on('information', countAll)
+  out.flushHeaders()
+  pump(request, out, { flow, direction: 'sent', total: (chunk) => upstream.bytesWritten + chunk.length })
+  try {
+    const answer = await answered.catch((cause: unknown) => {
+      throw new AirlockError('host_unreachable', 'The host did not answer in HTTP.', { cause })
+    })
+    countAll()
+    await passAnswer(answer, response, { flow, upstream })
+  } finally {
+    countAll()
+  }
 }
 
-async function passAnswer(answer: IncomingMessage, response: ServerResponse, flow: Flow): Promise<void> {
+async function passAnswer(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  { flow, upstream }: { readonly flow: Flow; readonly upstream: Socket },
+): Promise<void> {
   response.writeHead(answer.statusCode ?? 502, safeReason(answer.statusMessage), [...forwarded(answer)])
-  const finished = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve))
+  const finished = new Promise<void>((resolve) => {
+    response.once('finish', resolve).once('close', resolve)
+    flow.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
   response.once('finish', () => flow.done())
   // An answer that breaks off must not look whole.
   answer.once('close', () => {
     if (!answer.complete) response.destroy()
   })
-  pump(answer, response, { flow, direction: 'received' })
+  pump(answer, response, { flow, direction: 'received', total: () => upstream.bytesRead })
   await finished
 }
 

@@ -40,12 +40,7 @@ export function readPlainRequest(request: IncomingMessage): PlainRequest {
   const named = parseAuthority(request.headers.host ?? '', HTTP_PORT)
   if (showAuthority(named) !== showAuthority(to)) throw refused('The Host header names another host than the address.')
   assertOneFraming(request, names)
-  return {
-    to,
-    method,
-    path,
-    headers: [...hostHeader(to), ...forwarded(request)],
-  }
+  return { to, method, path, headers: [...hostHeader(to), ...forwarded(request), ...chunkedHeader(names)] }
 }
 
 function splitAddress({ url = '' }: IncomingMessage): { readonly authority: string; readonly path: string } {
@@ -71,6 +66,11 @@ export function forwarded({ rawHeaders, headers }: Pick<IncomingMessage, 'rawHea
 function hostHeader(to: Authority): readonly string[] {
   const shown = showAuthority(to)
   return ['Host', to.port === HTTP_PORT ? shown.slice(0, shown.lastIndexOf(':')) : shown]
+}
+
+/** Named, because Node chunks no body of GET, HEAD, DELETE and OPTIONS by itself: it would arrive as another request. */
+function chunkedHeader(names: readonly string[]): readonly string[] {
+  return names.includes('transfer-encoding') ? ['Transfer-Encoding', 'chunked'] : []
 }
 
 /** A body is chunked alone or of one length alone. */

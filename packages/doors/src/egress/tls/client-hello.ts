@@ -1,86 +1,75 @@
 import { AirlockError } from '@airlock/contract'
 import { parseHost } from '../name/host.ts'
 import { ByteReader } from './byte-reader.ts'
+import { GrowingBuffer } from './growing-buffer.ts'
+import { type Fragment, RecordReader } from './record-reader.ts'
 
 const MAX_BYTES = 64 * 1024
-const MAX_RECORD = 16 * 1024
-/** Of a record: type, version, length. */
-const HEADER = 5
 const HANDSHAKE = 22
 const CLIENT_HELLO = 1
 const SERVER_NAME = 0
-/** Encrypted ClientHello, and the draft before it: the name inside is not the one outside. */
-const ENCRYPTED_NAMES: ReadonlySet<number> = new Set([0xfe_0d, 0xff_ce])
+/** Encrypted ClientHello and its drafts: the name inside is not the one outside. */
+const ENCRYPTED_NAMES: ReadonlySet<number> = new Set([
+  0xfe_08, 0xfe_09, 0xfe_0a, 0xfe_0b, 0xfe_0c, 0xfe_0d, 0xff_02, 0xff_03, 0xff_ce,
+])
 
 /** Record types that may come before a second ClientHello: change_cipher_spec, and early data that the server rejected. */
 export const BEFORE_SECOND_HELLO: ReadonlySet<number> = new Set([20, 23])
+
+/** A ClientHello that is whole. */
+export interface ClientHello {
+  readonly serverName: string
+  /** Every byte up to its end. */
+  readonly bytes: Buffer
+  /** What came behind it in the same chunk: nothing is known of it. */
+  readonly rest: Buffer
+}
 
 /**
  * Reassembles one ClientHello from TLS records, however they are cut. Fails closed: bytes that are not exactly one ClientHello
  * with one server name are refused with `invalid_request`.
  */
 export class ClientHelloReader {
-  readonly #skipped: ReadonlySet<number>
-  #raw = Buffer.alloc(0)
+  readonly #records: RecordReader
+  readonly #raw = new GrowingBuffer()
+  readonly #message = new GrowingBuffer()
 
   constructor(skipped: ReadonlySet<number> = new Set()) {
-    this.#skipped = skipped
+    const assertType = (type: number) => {
+      if (type === HANDSHAKE || (this.#message.length === 0 && skipped.has(type))) return
+      throw refused('is missing: the connection does not begin with TLS')
+    }
+    this.#records = new RecordReader({ assertType, refused })
   }
 
-  /** Every byte that was pushed. */
-  get raw(): Buffer {
-    return this.#raw
+  push(chunk: Buffer): ClientHello | undefined {
+    for (const fragment of this.#records.read(chunk)) {
+      if (fragment.type !== HANDSHAKE || !this.#take(fragment)) continue
+      this.#keep(chunk.subarray(0, fragment.end))
+      const serverName = readServerName(this.#message.bytes.subarray(4))
+      return { serverName, bytes: this.#raw.bytes, rest: chunk.subarray(fragment.end) }
+    }
+    this.#keep(chunk)
+    return undefined
   }
 
-  /** The server name, once the ClientHello is whole. */
-  push(chunk: Buffer): string | undefined {
-    this.#raw = Buffer.concat([this.#raw, chunk])
+  #keep(bytes: Buffer): void {
+    this.#raw.push(bytes)
     if (this.#raw.length > MAX_BYTES) throw refused('is too long')
-    const message = this.#handshake()
-    if (message.length >= 1 && message[0] !== CLIENT_HELLO) throw refused('is not one')
-    if (message.length < 4) return undefined
+  }
+
+  /** Whether the message is whole. */
+  #take({ bytes, left }: Fragment): boolean {
+    this.#message.push(bytes)
+    const message = this.#message.bytes
+    if (message[0] !== CLIENT_HELLO) throw refused('is not one')
+    if (message.length < 4) return false
     const length = message.readUIntBE(1, 3)
     if (length > MAX_BYTES) throw refused('is too long')
-    if (message.length < 4 + length) return undefined
-    if (message.length > 4 + length) throw refused('has bytes behind it')
-    return readServerName(message.subarray(4))
+    if (message.length < 4 + length) return false
+    if (message.length > 4 + length || left > 0) throw refused('has bytes behind it')
+    return true
   }
-
-  /** What the records at hand hold of the handshake. */
-  #handshake(): Buffer {
-    const parts: Buffer[] = []
-    let at = 0
-    while (at < this.#raw.length) {
-      const isHandshake = this.#raw[at] === HANDSHAKE
-      if (!isHandshake && isWhole(Buffer.concat(parts))) break
-      if (!isHandshake) this.#assertSkipped(at, parts)
-      const length = recordLength(this.#raw.subarray(at))
-      if (length === undefined) break
-      if (isHandshake) parts.push(this.#raw.subarray(at + HEADER, at + HEADER + length))
-      at += HEADER + length
-    }
-    return Buffer.concat(parts)
-  }
-
-  /** Records of other types come before the ClientHello, never within. */
-  #assertSkipped(at: number, before: readonly Buffer[]): void {
-    if (before.length > 0 || !this.#skipped.has(this.#raw[at] ?? 0))
-      throw refused('is missing: the connection does not begin with TLS')
-  }
-}
-
-/** Undefined until its header is whole. */
-function recordLength(record: Buffer): number | undefined {
-  if (record.length > 1 && record[1] !== 3) throw refused('is not TLS')
-  if (record.length < HEADER) return undefined
-  const length = record.readUInt16BE(3)
-  if (length === 0 || length > MAX_RECORD) throw refused('has a record of a bad length')
-  return length
-}
-
-/** Early data may follow a whole ClientHello. */
-function isWhole(message: Buffer): boolean {
-  return message.length >= 4 && message.length >= 4 + message.readUIntBE(1, 3)
 }
 
 function readServerName(body: Buffer): string {
@@ -113,15 +102,6 @@ function readOneName(extension: ByteReader): string {
   const host = parseHost(name)
   if (host.kind === 'address' || name.endsWith('.')) throw refused('has a server name that is not a host name')
   return host.text
-}
-
-const RETRY_RANDOM = Buffer.from('cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c', 'hex')
-/** Bytes of a server's first record up to the end of its random. */
-export const SERVER_RANDOM_END = 5 + 4 + 2 + 32
-
-/** Whether a server's first bytes, at least `SERVER_RANDOM_END`, ask the client for a second ClientHello (RFC 8446). */
-export function isHelloRetry(bytes: Buffer): boolean {
-  return bytes[0] === HANDSHAKE && bytes[5] === 2 && bytes.subarray(11, SERVER_RANDOM_END).equals(RETRY_RANDOM)
 }
 
 function refused(why: string): AirlockError {
