@@ -37,6 +37,7 @@ import { deadline } from '@airlock/std'
 import { WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
+import { DataPlaneArtifacts } from './data-plane-artifacts.ts'
 import { FollowedCalls } from './data-plane-follow.ts'
 import { DataPlaneImages } from './data-plane-images.ts'
 import { type OutputItem, readOutput } from './data-plane-output.ts'
@@ -63,6 +64,8 @@ export type FileAnswer = FileEntry | { readonly entries: readonly FileEntry[]; r
 /** The calls of `contract/data-plane-api.ts`. Every answer is parsed, every call ends in bounded time. */
 export class DataPlaneClient {
   readonly images: DataPlaneImages
+  /** Bytes of artifacts, on this node. */
+  readonly artifacts: DataPlaneArtifacts
   readonly #http: WireClient
   readonly #followed: FollowedCalls
 
@@ -75,6 +78,7 @@ export class DataPlaneClient {
     })
     this.#followed = new FollowedCalls(socketPath)
     this.images = new DataPlaneImages(this.#http)
+    this.artifacts = new DataPlaneArtifacts(this.#http)
   }
 
   async health(): Promise<DataPlaneHealth> {

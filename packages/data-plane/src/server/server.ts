@@ -7,6 +7,7 @@ import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { serveFollowed } from './follow.ts'
 import { send } from './http.ts'
+import { createArtifactRoutes } from './artifact-routes.ts'
 import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler, type Health } from './routes.ts'
 
@@ -24,7 +25,11 @@ const MAX_CONNECTIONS = 16_384
 
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
-  const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
+  const routes = new Map([
+    ...createRoutes(options.sandboxes, options.health),
+    ...createImageRoutes(options.images),
+    ...createArtifactRoutes(options.sandboxes),
+  ])
   const listener = await listenForHttp(
     { unix: options.socket, uid: options.socketUid },
     {
