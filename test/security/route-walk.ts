@@ -288,5 +288,8 @@ export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
   run_job: { ask: (of) => ({ agent: of.agent, argv: ['true'] }) },
   get_job: { ask: (of) => ({ id: of.job }), reads: true },
   read_job_log: { ask: (of) => ({ id: of.job }) },
+  collect_artifacts: { ask: (of) => ({ sandbox: of.sandbox, patterns: ['x'] }) },
+  list_artifacts: { ask: () => ({}), lists: true },
+  link_artifact: { ask: (of) => ({ id: of.artifact }) },
   cancel_job: { ask: (of) => ({ id: of.job }) },
 }

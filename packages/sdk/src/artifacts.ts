@@ -5,6 +5,8 @@ import { type Bytes, chunksIn, type Transport } from './transport/transport.ts'
 export interface UploadArtifactOptions {
   readonly agent?: string | undefined
   readonly ttlMs?: number | undefined
+  /** Of the content, where it is a stream. Without it, the largest size is set aside of the quota while it is sent. */
+  readonly size?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 

@@ -52,6 +52,12 @@ export const ARTIFACT_ROUTES = {
     query: z.strictObject({
       name: uploadName,
       agent: agentId.optional(),
+      size: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .optional()
+        .describe('Of the content, for a client that sends no Content-Length. More is refused.'),
       ttlMs: z.coerce.number().pipe(artifactTtlMs.unwrap()).default(DEFAULTS.artifactTtlMs.default),
     }),
     sends: 'bytes',

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { CHUNK_BYTES } from '@airlock/contract/guest'
-import { GuestFailure } from '../failure.ts'
+import { errnoOf, GuestFailure } from '../failure.ts'
 
 /** What is read at once of a file that does not say how long it is. */
 const UNSIZED_BYTES = 4 * 1024 * 1024
@@ -33,7 +33,7 @@ export function openForReading(path: Buffer): Opened {
  * kernel makes up, are empty.
  */
 export function openExactly(path: Buffer, maxBytes: number): Opened {
-  const fd = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+  const fd = openNoLink(path)
   try {
     const { size } = throwOnSpecialStats(fstatSync(fd))
     // The name may have been swapped since it was found, and a directory above it for a link.
@@ -44,6 +44,16 @@ export function openExactly(path: Buffer, maxBytes: number): Opened {
   } catch (error) {
     closeSync(fd)
     throw error
+  }
+}
+
+/** A name that became a link since it was found has changed. */
+function openNoLink(path: Buffer): number {
+  try {
+    return openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+  } catch (error) {
+    if (errnoOf(error) !== 'ELOOP' && errnoOf(error) !== 'ENXIO') throw error
+    throw new GuestFailure('file_changed', 'the path is a link or no file')
   }
 }
 

@@ -7,7 +7,7 @@ export function artifactHandlers(artifacts: App['artifacts']) {
     collectArtifacts: async ({ caller, params, body, signal }) =>
       json(await artifacts.collect(caller, params.id, { ...body, signal })),
     uploadArtifact: async ({ caller, query, bytes, contentLength }) =>
-      json(await artifacts.upload(caller, { ...query, bytes, size: contentLength })),
+      json(await artifacts.upload(caller, { ...query, bytes, size: contentLength ?? query.size })),
     listArtifacts: async ({ caller, query }) => json(await artifacts.list(caller, query)),
     getArtifact: async ({ caller, params }) => json(await artifacts.get(caller, params.id)),
     downloadArtifact: async ({ caller, params, signal }) => fileOf(await artifacts.download(caller, params.id), signal),
