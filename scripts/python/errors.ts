@@ -12,6 +12,7 @@ const FAMILIES: Readonly<Record<number, readonly [name: string, about: string]>>
   410: ['EndedError', 'The sandbox or session has ended.'],
   413: ['InvalidRequestError', ''],
   415: ['InvalidRequestError', ''],
+  416: ['InvalidRequestError', ''],
   422: ['UnprocessableError', 'The request is well formed, and cannot be carried out.'],
   423: ['KilledError', 'A killswitch is on.'],
   428: ['ApprovalRequiredError', 'A person must approve it; `approval` is the id of the request for that.'],

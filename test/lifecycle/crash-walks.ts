@@ -1,4 +1,4 @@
-import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FailpointName, Session, StepResult } from '@airlock/contract'
@@ -30,7 +30,15 @@ export function throwUnlessRetryable(error: unknown): undefined {
   throw error
 }
 
-const WALKS: Readonly<Record<string, (name: string) => Walk>> = { step, job, pause, resume: pause, limit, kill }
+const WALKS: Readonly<Record<string, (name: string) => Walk>> = {
+  step,
+  job,
+  artifact,
+  pause,
+  resume: pause,
+  limit,
+  kill,
+}
 
 /** One whole life; what dies under it may fail any step, with an error that says so. */
 function life(name: string): Walk {
@@ -137,6 +145,51 @@ function job(agent: string): Walk {
       rmSync(place, { recursive: true })
     },
   }
+}
+
+/**
+ * A job that leaves a file, and an upload that is removed. The job ends once, with its artifact whole or the reason why not; what is
+ * listed can be read, and the bytes of all else go.
+ */
+function artifact(key: string): Walk {
+  const submit = async (server: TestServer) =>
+    client(server).jobs.submit({ shell: `echo ${key} > left` }, { artifacts: ['left'], idempotencyKey: key })
+  return {
+    begin: async (server) => {
+      const { artifacts } = client(server)
+      const uploaded = await artifacts.upload(`${key}-removed`, key).catch(throwUnlessCut)
+      if (uploaded) await artifacts.remove(uploaded.id).catch(throwUnlessCut)
+      const begun = await submit(server).catch(throwUnlessCut)
+      await begun?.wait(AbortSignal.timeout(20_000)).catch(throwUnlessCut)
+    },
+    expectSound: async (server) => {
+      const again = () => submit(server).catch((error: unknown) => throwUnlessRetryable(error))
+      const found = await waitFor(again, { signal: deadline(30_000), everyMs: 200 })
+      const { job: ended } = await found.wait(AbortSignal.timeout(90_000))
+      const { artifacts } = client(server)
+      const { items } = await artifacts.list({ job: ended.id })
+      if (ended.artifacts?.error === null) expect(items.map(({ name }) => name)).toEqual(['left'])
+      for (const { id } of items)
+        expect(Buffer.concat(await Array.fromAsync(artifacts.download(id))).toString()).toBe(`${key}\n`)
+      await waitFor(async () => (await bytesWithoutRow(server)).length === 0 || undefined, {
+        signal: deadline(60_000),
+        everyMs: 300,
+      })
+    },
+  }
+}
+
+/** What the data plane keeps under ids that the API does not list. */
+async function bytesWithoutRow(server: TestServer): Promise<readonly string[]> {
+  const named = join(server.home, 'data-plane', 'artifacts', 'named', 'default')
+  const listed = new Set<string>()
+  let cursor: string | null | undefined
+  do {
+    const page = await client(server).artifacts.list({ limit: 200, cursor: cursor ?? undefined })
+    for (const { id } of page.items) listed.add(id)
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return (existsSync(named) ? readdirSync(named) : []).filter((id) => !listed.has(id))
 }
 
 /** A kill of an agent with a sandbox. What was in scope is dead and stays dead, and the killswitch is on. */

@@ -21,6 +21,9 @@ export interface Place {
   readonly listener: RunningCommand
   readonly sleeper: RunningCommand
   readonly key: string
+  readonly artifact: string
+  /** The token of a link to it. */
+  readonly link: string
 }
 
 interface Asked {
@@ -50,6 +53,8 @@ const files = async ({ sandbox }: Place): Promise<unknown> => (await sandbox.run
 const sandboxes = async ({ admin }: Place): Promise<unknown> =>
   (await admin.sandboxes.list({ state: 'all' })).items.map(({ data }) => data.name ?? '')
 const templates = async ({ admin }: Place): Promise<unknown> => admin.templates.list()
+const artifacts = async ({ admin }: Place): Promise<unknown> =>
+  (await admin.artifacts.list()).items.map(({ name }) => name)
 const agents = async ({ admin }: Place): Promise<unknown> =>
   (await admin.agents.list()).items.map(({ id, approved, state, generation, version }) => [
     id,
@@ -87,6 +92,11 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
     look: async ({ admin }) => (await admin.jobs.list()).items.length,
     answers: 202,
   },
+  collectArtifacts: { ask: inSandbox({ body: { patterns: ['there'] } }), look: artifacts },
+  uploadArtifact: { ask: () => ({ query: { name: 'uploaded' }, bytes: 'x' }), look: artifacts },
+  downloadArtifact: { ask: ({ artifact }) => ({ params: { id: artifact } }) },
+  linkArtifact: { ask: ({ artifact }) => ({ params: { id: artifact }, body: {} }) },
+  downloadLinkedArtifact: { ask: ({ link }) => ({ params: { token: link } }) },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),
     look: async ({ admin, paused }) => (await admin.sandboxes.get(paused.id)).data.state,

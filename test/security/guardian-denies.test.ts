@@ -140,5 +140,7 @@ async function makePlace(): Promise<Place> {
   await used.terminate()
   await admin.agents.suspend('suspended')
   const { key } = await admin.keys.create({ name: 'old', role: 'developer' })
-  return { admin, sandbox, paused, session, listener, sleeper, key: key.id }
+  const { id: artifact } = await admin.artifacts.upload('there', 'x')
+  const link = (await admin.artifacts.link(artifact)).url.split('/').at(-1) ?? ''
+  return { admin, sandbox, paused, session, listener, sleeper, key: key.id, artifact, link }
 }

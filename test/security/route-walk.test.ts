@@ -82,7 +82,7 @@ describe('without a key that is good', () => {
 
   it.each(NAMES.filter((name) => table[name].roles === 'public'))('%s says nothing about anybody', async (name) => {
     const { text, status } = await send(name, undefined)
-    expect([status, leaks(text)]).toEqual([200, []])
+    expect([status, leaks(text)]).toEqual([steps[name].answers ?? 200, []])
   })
 })
 
@@ -368,6 +368,7 @@ async function makeThings(): Promise<Things> {
     session: session.id,
     step,
     job: job.id,
+    artifact: (await client(agentsOwn).artifacts.upload('walked-artifact', 'walked')).id,
     template: 'walked-template',
     key: key.id,
     policy: 'walked-policy',
@@ -404,6 +405,7 @@ function absentThings(): Things {
     session: `ses_${none}`,
     step: `stp_${none}`,
     job: `job_${none}`,
+    artifact: `art_${none}`,
     template: 'absent-template',
     key: '0'.repeat(12),
     policy: 'absent-policy',

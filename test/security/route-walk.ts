@@ -10,6 +10,7 @@ export interface Things {
   readonly session: string
   readonly step: string
   readonly job: string
+  readonly artifact: string
   readonly template: string
   readonly key: string
   readonly policy: string
@@ -56,6 +57,7 @@ const ofSession =
   (of: Things): Asked => ({ params: { id: of.session }, ...more })
 const ofStep = (of: Things): Asked => ({ params: { id: of.session, step: of.step } })
 const ofJob = (of: Things): Asked => ({ params: { id: of.job } })
+const ofArtifact = (of: Things): Asked => ({ params: { id: of.artifact } })
 const ofTemplate =
   (more: Asked = {}) =>
   (of: Things): Asked => ({ params: { name: of.template }, ...more })
@@ -74,6 +76,7 @@ const killOf = (of: Things): Asked => ({ body: { scope: 'sandbox', target: of.sa
 const SANDBOX = { hidden: 'sandbox_not_found' } as const
 const SESSION = { hidden: 'session_not_found' } as const
 const JOB = { hidden: 'job_not_found' } as const
+const ARTIFACT = { hidden: 'artifact_not_found' } as const
 const AGENT = { hidden: 'agent_not_found' } as const
 const EVIDENCE = { ask: nothing, bound: 'forbidden', owner: 'auditor', repeats: true } as const
 const KILL = { hidden: 'sandbox_not_found', platform: 'may', bound: 'forbidden' } as const
@@ -142,6 +145,18 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   getJob: { ask: ofJob, ...JOB },
   cancelJob: { ask: ofJob, ...JOB },
   jobLogs: { ask: ofJob, ...JOB },
+  collectArtifacts: { ask: inSandbox(() => ({ body: { patterns: ['x'] } })), ...SANDBOX },
+  uploadArtifact: {
+    ask: (of) => ({ query: { name: 'walked', agent: of.agent } }),
+    hidden: 'agent_not_found',
+    unnamed: { query: { name: 'walked' } },
+  },
+  listArtifacts: { ask: (of) => ({ query: { agent: of.agent } }), unnamed: {} },
+  getArtifact: { ask: ofArtifact, ...ARTIFACT },
+  downloadArtifact: { ask: ofArtifact, ...ARTIFACT },
+  linkArtifact: { ask: (of) => ({ ...ofArtifact(of), body: {} }), ...ARTIFACT },
+  downloadLinkedArtifact: { ask: () => ({ params: { token: `e30.${'A'.repeat(43)}` } }), answers: 403 },
+  removeArtifact: { ask: ofArtifact, ...ARTIFACT },
   listTemplates: { ask: nothing, bound: 'may' },
   getTemplate: { ask: ofTemplate(), ...TEMPLATE },
   putTemplate: { ask: () => ({ params: { name: 'own-template' }, body: { packages: ['jq'] } }), bound: 'may' },
@@ -273,5 +288,8 @@ export const TOOL_WALK: Readonly<Record<string, ToolSteps>> = {
   run_job: { ask: (of) => ({ agent: of.agent, argv: ['true'] }) },
   get_job: { ask: (of) => ({ id: of.job }), reads: true },
   read_job_log: { ask: (of) => ({ id: of.job }) },
+  collect_artifacts: { ask: (of) => ({ sandbox: of.sandbox, patterns: ['x'] }) },
+  list_artifacts: { ask: () => ({}), lists: true },
+  link_artifact: { ask: (of) => ({ id: of.artifact }) },
   cancel_job: { ask: (of) => ({ id: of.job }) },
 }

@@ -90,13 +90,17 @@ const VERBS: Readonly<Record<string, Verb>> = {
     load: async () => (await import('./verbs/logs.ts')).defineLogs,
   },
   session: {
-    heading: 'Sessions, jobs, templates, tools for agents:',
+    heading: 'Sessions, jobs, artifacts, templates, tools for agents:',
     about: 'Interpreters that remember: ls, inspect, interrupt, restart, rm.',
     load: async () => (await import('./verbs/session.ts')).defineSession,
   },
   job: {
     about: 'Work that outlives its caller: run, ls, inspect, logs, cancel.',
     load: async () => (await import('./verbs/job.ts')).defineJob,
+  },
+  artifact: {
+    about: 'Files that outlive their sandbox: ls, get, put, rm, url.',
+    load: async () => (await import('./verbs/artifact.ts')).defineArtifact,
   },
   template: {
     about: 'What sandboxes start from: ls, build, import, rm.',

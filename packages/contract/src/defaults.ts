@@ -51,6 +51,8 @@ export const DEFAULTS = {
   jobQueueMs: { default: 24 * HOUR, min: SECOND, max: 7 * 24 * HOUR },
   jobRetries: { default: 0, min: 0, max: 10 },
   jobRetryDelayMs: { default: SECOND, min: 0, max: HOUR },
+  artifactTtlMs: { default: 30 * 24 * HOUR, min: SECOND, max: 365 * 24 * HOUR },
+  artifactLinkMs: { default: 15 * MINUTE, min: SECOND, max: 7 * 24 * HOUR },
   jobOutputBytes: { default: 2 * MIB, min: 0, max: 16 * MIB },
 } as const
 
@@ -148,6 +150,17 @@ export const BOUNDS = {
   /** Code of a job, and the files that it is given. */
   jobCodeBytes: MIB / 2,
   jobFiles: 64,
+  /** Artifacts that a job is given as files. */
+  jobInputs: 32,
+  artifactPatterns: 32,
+  artifactName: 1024,
+  /** Files of one collection, and names that it looks at to find them. */
+  collectedArtifacts: 1000,
+  collectedNames: 200_000,
+  /** Artifacts that the result of a job names. */
+  jobArtifactsShown: 100,
+  /** Downloads by links at once, of one tenant and of all. */
+  linkedDownloads: { tenant: 16, all: 64 },
   /** Jobs of one tenant that wait. */
   queuedJobs: 10_000,
   /** How long a job that has ended, and its log, are kept. */

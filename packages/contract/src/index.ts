@@ -491,4 +491,5 @@ export {
   type Threshold,
 } from './config/monitor-settings.ts'
 export * from './jobs.ts'
+export * from './artifacts.ts'
 export * from './models.ts'

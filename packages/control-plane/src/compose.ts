@@ -54,6 +54,7 @@ import { openKillSpill } from './kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './app/lifecycle-parts.ts'
 import { ModelCatalog } from './models/catalog.ts'
 import { openReservationDesk } from './models/reservation-desk.ts'
+import { openArtifactLinkDesk } from './artifacts/artifact-links.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
 import { NodeLease } from './nodes/node-lease.ts'
 import { Readiness } from './nodes/readiness.ts'
@@ -90,7 +91,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
   process.umask(0o077)
   const clock = new NodeClock(config.publicDir)
   const own = await actAs(config.drop ?? undefined, () => openOwnState(config, host.log))
-  const { store, permits, sandboxTokens, reservations, audit, deeds, node, killSpill } = own
+  const { store, permits, sandboxTokens, reservations, audit, deeds, node, killSpill, artifactLinks } = own
   const lease = new NodeLease({ store, node, clock, ...host })
   await lease.claim()
   const keys = await prepareFirstStart(store, { keysDir: config.keysDir, clock, node: node.id })
@@ -109,6 +110,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     reservations,
     doors: new DoorsClient({ unix: config.doorsSocket }),
     killSpill,
+    artifactLinks,
     killHooks: [webhookHook(guard.webhooks, store)],
     aliveBefore: lease.aliveBefore,
     dataPlane: new DataPlaneClient({ unix: config.dataPlaneSocket }),
@@ -159,6 +161,7 @@ async function openOwnState(config: ProcessConfig, log: Log) {
     permits: await openPermitDesk(config.stateDir),
     sandboxTokens: await openSandboxTokenDesk(config.stateDir),
     reservations: await openReservationDesk(config.stateDir, config.publicDir),
+    artifactLinks: await openArtifactLinkDesk(config.stateDir),
     killSpill: openKillSpill(config.stateDir, log),
     audit,
     deeds: await openDeeds(config, { audit, store, log }),
@@ -187,9 +190,13 @@ async function isInterrupted(store: Store, { point, sandbox }: NewRecord): Promi
 /** Settings that decide who gets what. */
 function rulesOf(
   config: ProcessConfig,
-): Pick<Context, 'capacity' | 'oversubscription' | 'budgetDefaults' | 'agentStaleMs' | 'approvesVersions'> {
-  const { capacity, oversubscription, budgetDefaults, agentStaleMs, approvesVersions } = config
-  return { capacity, oversubscription, budgetDefaults, agentStaleMs, approvesVersions }
+): Pick<
+  Context,
+  'capacity' | 'oversubscription' | 'budgetDefaults' | 'artifactBounds' | 'agentStaleMs' | 'approvesVersions'
+> {
+  const { capacity, oversubscription, budgetDefaults, artifacts: artifactBounds } = config
+  const { agentStaleMs, approvesVersions } = config
+  return { capacity, oversubscription, budgetDefaults, artifactBounds, agentStaleMs, approvesVersions }
 }
 
 /** What is remembered of who calls. */

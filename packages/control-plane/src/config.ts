@@ -50,6 +50,8 @@ const processConfig = z.strictObject({
   policyDefault: effect,
   /** Where decisions are asked for beside the policies; null when nowhere. */
   opa: z.strictObject({ url: z.url(), path: z.string().min(1), timeoutMs: z.int().min(1) }).nullable(),
+  /** What one artifact, and all of one tenant, may have. */
+  artifacts: z.strictObject({ maxBytes: z.int().min(1), quotaBytes: z.int().min(0), quotaCount: z.int().min(0) }),
   /** Webhooks may be at addresses that are not public. */
   webhookPrivate: z.boolean(),
   /** How often all sandboxes are looked at. */

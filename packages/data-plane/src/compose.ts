@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, hostname, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ArtifactFiles } from './artifacts/artifact-files.ts'
 import type { DataPlaneConfig } from './config.ts'
 import { createOciBackend } from './isolation/backends/oci/oci-backend.ts'
 import type { IsolationBackend } from './isolation/backend.ts'
@@ -48,6 +49,12 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     clock,
     log,
   })
+  const artifacts = await ArtifactFiles.open({
+    dir: join(stateDir, 'artifacts'),
+    hasRoom: () => backend.hostDisk.hasRoom(),
+    log,
+    failpoint,
+  })
   const sandboxes = await openSandboxes({
     backend,
     probes,
@@ -61,6 +68,7 @@ export async function compose(config: DataPlaneConfig): Promise<void> {
     capacity: config.capacity,
     doors: new DoorDirectories({ dir: join(runtimeDir, 'doors'), uid: config.doorsUid, log }),
     vault,
+    artifacts,
     listenerIn: (controlDir) => new UnixListener(controlDir),
     permits: new PermitDesk({ publicDir: config.publicDir, stateDir, clock }),
   })

@@ -185,6 +185,7 @@ function compileKind(rule: PolicyRule): (operation: Operation) => boolean {
     const models = textMatcher(rule.match.models)
     return (operation) => operation.kind === 'model' && models(operation.model)
   }
+  if (rule.kind === 'artifact') return ofArtifact(rule.match)
   return rule.kind === 'network' ? ofNetwork(rule) : never
 }
 
@@ -229,6 +230,16 @@ function ofMount({ paths, modes }: Extract<PolicyRule, { kind: 'mount' }>['match
     isPath(mount.path) && (modes?.includes(mount.mode) ?? true)
   return (operation) =>
     operation.kind === 'mount' ? isMeant(operation) : operation.kind === 'sandbox' && operation.mounts.some(isMeant)
+}
+
+function ofArtifact(match: Extract<PolicyRule, { kind: 'artifact' }>['match']): (operation: Operation) => boolean {
+  const { actions, names, over } = match
+  const isName = textMatcher(names)
+  return (operation) =>
+    operation.kind === 'artifact' &&
+    (actions?.includes(operation.action) ?? true) &&
+    isName(operation.name) &&
+    (over === undefined || isOver(operation.bytes, over.bytes) || isOver(operation.count, over.count))
 }
 
 type Over = Extract<PolicyRule, { kind: 'quota' }>['match']['over']

@@ -1,5 +1,6 @@
 import { Agents } from './agents.ts'
 import { Approvals } from './approvals.ts'
+import { Artifacts } from './artifacts.ts'
 import { Audit } from './audit.ts'
 import { Budgets } from './budgets.ts'
 import { type EventOptions, type FollowOptions, followRecords, pageOfEvents } from './events.ts'
@@ -39,6 +40,7 @@ export class AirlockClient {
   readonly sandboxes: Sandboxes
   readonly sessions: Sessions
   readonly jobs: Jobs
+  readonly artifacts: Artifacts
   readonly templates: Templates
   readonly agents: Agents
   readonly grants: Grants
@@ -62,6 +64,7 @@ export class AirlockClient {
     this.sandboxes = new Sandboxes(this.#transport)
     this.sessions = new Sessions(this.#transport)
     this.jobs = new Jobs(this.#transport)
+    this.artifacts = new Artifacts(this.#transport)
     this.templates = new Templates(this.#transport)
     this.agents = new Agents(this.#transport)
     this.grants = new Grants(this.#transport)

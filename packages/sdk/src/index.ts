@@ -12,7 +12,8 @@ export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
 export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
-export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
+export type { ArtifactListOptions, Artifacts, CollectOptions, UploadArtifactOptions } from './artifacts.ts'
+export type { Job, JobArtifactInput, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
@@ -61,6 +62,9 @@ export type {
   Grant,
   GuardianStatus,
   Identity,
+  Artifact,
+  ArtifactLink,
+  CollectedArtifacts,
   Job as JobData,
   JobEvent,
   JobLanguage,

@@ -209,6 +209,11 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
     requestRates: { perKey: rateOf(config.key_requests_per_s), perTenant: rateOf(config.tenant_requests_per_s) },
     policyDefault: config.policy_default,
     opa: opaOf(config),
+    artifacts: {
+      maxBytes: config.artifact_max_mb * MIB,
+      quotaBytes: config.artifact_quota_mb * MIB,
+      quotaCount: config.artifact_quota_count,
+    },
     webhookPrivate: config.webhook_private,
     monitorEveryMs: config.monitor_every_s * 1000,
     alerts: alertsOf(config),

@@ -70,6 +70,14 @@ ROUTES: Dict[str, Route] = {
     "getJob": Route("GET", "/v1/jobs/{id}", True),
     "cancelJob": Route("POST", "/v1/jobs/{id}/cancel", True),
     "jobLogs": Route("GET", "/v1/jobs/{id}/logs", True),
+    "collectArtifacts": Route("POST", "/v1/sandboxes/{id}/artifacts", False),
+    "uploadArtifact": Route("POST", "/v1/artifacts", False),
+    "listArtifacts": Route("GET", "/v1/artifacts", True),
+    "getArtifact": Route("GET", "/v1/artifacts/{id}", True),
+    "removeArtifact": Route("DELETE", "/v1/artifacts/{id}", True),
+    "downloadArtifact": Route("GET", "/v1/artifacts/{id}/content", True),
+    "linkArtifact": Route("POST", "/v1/artifacts/{id}/link", True),
+    "downloadLinkedArtifact": Route("GET", "/v1/artifact-links/{token}", True),
     "registerAgent": Route("POST", "/v1/agents", False),
     "listAgents": Route("GET", "/v1/agents", True),
     "getAgent": Route("GET", "/v1/agents/{id}", True),
@@ -410,6 +418,53 @@ class Operations:
         """The output of a job from an offset on: what there is as JSON, or SSE until it ends."""
         answer = self._caller.json("jobLogs", params={"id": id}, query={"from": from_})
         return cast("types.JobLogsAnswer", answer)
+
+    def collect_artifacts(self, id: str, body: "types.CollectArtifactsBody") -> "types.CollectArtifactsAnswer":
+        """Collect files of a sandbox as artifacts, by patterns. Links, devices, FIFOs and sockets are left out."""
+        answer = self._caller.json("collectArtifacts", params={"id": id}, body=body)
+        return cast("types.CollectArtifactsAnswer", answer)
+
+    def list_artifacts(
+        self,
+        *,
+        sandbox: Optional[str] = None,
+        command: Optional[str] = None,
+        step: Optional[str] = None,
+        job: Optional[str] = None,
+        agent: Optional[str] = None,
+        name: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> "types.ListArtifactsAnswer":
+        """List artifacts, newest first."""
+        answer = self._caller.json(
+            "listArtifacts",
+            query={
+                "sandbox": sandbox,
+                "command": command,
+                "step": step,
+                "job": job,
+                "agent": agent,
+                "name": name,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("types.ListArtifactsAnswer", answer)
+
+    def get_artifact(self, id: str) -> "types.UploadArtifactAnswer":
+        """Look at one artifact."""
+        answer = self._caller.json("getArtifact", params={"id": id})
+        return cast("types.UploadArtifactAnswer", answer)
+
+    def remove_artifact(self, id: str) -> None:
+        """Remove an artifact; its links stop working at once."""
+        self._caller.json("removeArtifact", params={"id": id})
+
+    def link_artifact(self, id: str, body: Optional["types.LinkArtifactBody"] = None) -> "types.LinkArtifactAnswer":
+        """Make a signed URL that downloads an artifact without a key until it expires."""
+        answer = self._caller.json("linkArtifact", params={"id": id}, body=body or {})
+        return cast("types.LinkArtifactAnswer", answer)
 
     def register_agent(self, body: "types.RegisterAgentBody") -> "types.Agent":
         """Register an agent. It is not approved unless an admin says so."""
@@ -906,6 +961,11 @@ class Operations:
                 "job.start",
                 "job.cancel",
                 "job.end",
+                "artifact.collect",
+                "artifact.upload",
+                "artifact.download",
+                "artifact.link",
+                "artifact.remove",
                 "model.call",
                 "network.connect",
                 "template.build",

@@ -971,6 +971,14 @@ class OperationNetwork(_OperationNetworkRequired, total=False):
     traffic: Literal["tls", "http", "raw"]
 
 
+class OperationArtifact(TypedDict):
+    kind: Literal["artifact"]
+    action: Literal["collect", "upload", "download", "link"]
+    name: str
+    bytes: Optional[float]
+    count: float
+
+
 class OperationModel(TypedDict):
     kind: Literal["model"]
     model: str
@@ -1268,6 +1276,55 @@ class _PolicyRuleModelRequired(TypedDict):
 
 class PolicyRuleModel(_PolicyRuleModelRequired, total=False):
     when: "PolicyRuleModelWhen"
+    conditions: "Conditions"
+
+
+class PolicyRuleArtifactMatchOver(TypedDict, total=False):
+    """One of them is more than that."""
+
+    # One whose size is not known before is over.
+    bytes: float
+    # Files of one collection.
+    count: float
+
+
+class PolicyRuleArtifactMatch(TypedDict, total=False):
+    actions: List[Literal["collect", "upload", "download", "link"]]
+    names: List[str]
+    # One of them is more than that.
+    over: "PolicyRuleArtifactMatchOver"
+
+
+class PolicyRuleArtifactWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleArtifactExamples(TypedDict):
+    match: List[Union[str, List[str], "Operation"]]
+    notMatch: List[Union[str, List[str], "Operation"]]
+
+
+class _PolicyRuleArtifactRequired(TypedDict):
+    kind: Literal["artifact"]
+    match: "PolicyRuleArtifactMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+    enabled: bool
+    note: bool
+    examples: "PolicyRuleArtifactExamples"
+
+
+class PolicyRuleArtifact(_PolicyRuleArtifactRequired, total=False):
+    when: "PolicyRuleArtifactWhen"
     conditions: "Conditions"
 
 
@@ -1980,6 +2037,34 @@ class SubmitJobAnswerError(TypedDict):
     message: str
 
 
+class SubmitJobAnswerArtifactsItemsItem(TypedDict):
+    id: str
+    name: str
+    size: int
+    sha256: str
+    mediaType: str
+
+
+class SubmitJobAnswerArtifactsSkippedItem(TypedDict):
+    name: str
+    why: str
+
+
+class SubmitJobAnswerArtifactsError(TypedDict):
+    code: str
+    message: str
+
+
+class SubmitJobAnswerArtifacts(TypedDict):
+    count: int
+    bytes: int
+    # The first 100; all of them are in the list of artifacts.
+    items: List["SubmitJobAnswerArtifactsItemsItem"]
+    skipped: List["SubmitJobAnswerArtifactsSkippedItem"]
+    skippedCount: int
+    error: Optional["SubmitJobAnswerArtifactsError"]
+
+
 class SubmitJobAnswerProvenance(TypedDict):
     image: Optional[str]
     template: str
@@ -2012,6 +2097,7 @@ class SubmitJobAnswer(TypedDict):
     error: Optional["SubmitJobAnswerError"]
     outputBytes: int
     truncated: bool
+    artifacts: Optional["SubmitJobAnswerArtifacts"]
     resourceUsage: Optional["ResourceUsage"]
     provenance: Optional["SubmitJobAnswerProvenance"]
     createdAt: str
@@ -2064,6 +2150,55 @@ class JobLogsEventErrorError(TypedDict):
 class JobLogsEventError(TypedDict):
     event: Literal["error"]
     error: "JobLogsEventErrorError"
+
+
+class CollectArtifactsAnswerSkippedItem(TypedDict):
+    name: str
+    why: str
+
+
+class CollectArtifactsAnswer(TypedDict):
+    items: List["UploadArtifactAnswer"]
+    # The first of those that matched and were left out.
+    skipped: List["CollectArtifactsAnswerSkippedItem"]
+    skippedCount: int
+
+
+class UploadArtifactAnswerProvenance(TypedDict):
+    image: Optional[str]
+    template: str
+    runtime: Optional[str]
+    tier: Optional["Tier"]
+    codeSha256: Optional[str]
+
+
+class UploadArtifactAnswer(TypedDict):
+    id: str
+    tenant: str
+    agent: str
+    name: str
+    size: int
+    sha256: str
+    mediaType: str
+    node: str
+    sandbox: Optional[str]
+    command: Optional[str]
+    step: Optional[str]
+    job: Optional[str]
+    provenance: Optional["UploadArtifactAnswerProvenance"]
+    createdBy: str
+    createdAt: str
+    expiresAt: str
+
+
+class ListArtifactsAnswer(TypedDict):
+    items: List["UploadArtifactAnswer"]
+    nextCursor: Optional[str]
+
+
+class LinkArtifactAnswer(TypedDict):
+    url: str
+    expiresAt: str
 
 
 class ListAgentsAnswer(TypedDict):
@@ -2274,6 +2409,14 @@ class _OperationInputNetworkRequired(TypedDict):
 
 class OperationInputNetwork(_OperationInputNetworkRequired, total=False):
     traffic: Literal["tls", "http", "raw"]
+
+
+class OperationInputArtifact(TypedDict):
+    kind: Literal["artifact"]
+    action: Literal["collect", "upload", "download", "link"]
+    name: str
+    bytes: Optional[float]
+    count: float
 
 
 class OperationInputModel(TypedDict):
@@ -2557,6 +2700,55 @@ class PolicyRuleInputModel(_PolicyRuleInputModelRequired, total=False):
     when: "PolicyRuleInputModelWhen"
     conditions: "ConditionsInput"
     examples: "PolicyRuleInputModelExamples"
+
+
+class PolicyRuleInputArtifactMatchOver(TypedDict, total=False):
+    """One of them is more than that."""
+
+    # One whose size is not known before is over.
+    bytes: float
+    # Files of one collection.
+    count: float
+
+
+class PolicyRuleInputArtifactMatch(TypedDict, total=False):
+    actions: List[Literal["collect", "upload", "download", "link"]]
+    names: List[str]
+    # One of them is more than that.
+    over: "PolicyRuleInputArtifactMatchOver"
+
+
+class PolicyRuleInputArtifactWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleInputArtifactExamples(TypedDict, total=False):
+    match: List[Union[str, List[str], "OperationInput"]]
+    notMatch: List[Union[str, List[str], "OperationInput"]]
+
+
+class _PolicyRuleInputArtifactRequired(TypedDict):
+    kind: Literal["artifact"]
+    match: "PolicyRuleInputArtifactMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+
+
+class PolicyRuleInputArtifact(_PolicyRuleInputArtifactRequired, total=False):
+    enabled: bool
+    note: bool
+    when: "PolicyRuleInputArtifactWhen"
+    conditions: "ConditionsInput"
+    examples: "PolicyRuleInputArtifactExamples"
 
 
 class PolicyRuleInputQuotaMatchOver(TypedDict, total=False):
@@ -2974,6 +3166,12 @@ class SubmitJobBodyFilesItem(TypedDict):
     base64: str
 
 
+class SubmitJobBodyInputsItem(TypedDict):
+    artifact: str
+    # Where its content is when the job begins.
+    path: str
+
+
 class SubmitJobBody(TypedDict, total=False):
     # The program and its arguments; no shell.
     argv: List[str]
@@ -2990,6 +3188,12 @@ class SubmitJobBody(TypedDict, total=False):
     tier: "Tier"
     # Files that are there when it begins.
     files: List["SubmitJobBodyFilesItem"]
+    # Artifacts that it is given as files.
+    inputs: List["SubmitJobBodyInputsItem"]
+    # Files to keep as artifacts when it ends, by patterns: absolute, or relative to /workspace.
+    artifacts: List[str]
+    # Removed after that.
+    artifactTtlMs: int
     # Of one try.
     timeoutMs: int
     # How long it may wait to begin; then it fails with queue_timeout.
@@ -3002,6 +3206,23 @@ class SubmitJobBody(TypedDict, total=False):
     labels: Dict[str, str]
     # The same key again, with the same request and agent, answers the first job and submits nothing.
     idempotencyKey: str
+
+
+class _CollectArtifactsBodyRequired(TypedDict):
+    patterns: List[str]
+
+
+class CollectArtifactsBody(_CollectArtifactsBodyRequired, total=False):
+    # A command of the sandbox that made them.
+    command: str
+    # A step in the sandbox that made them.
+    step: str
+    # Removed after that.
+    ttlMs: int
+
+
+class LinkArtifactBody(TypedDict, total=False):
+    expiresInMs: int
 
 
 class _RegisterAgentBodyRequired(TypedDict):
@@ -3247,6 +3468,11 @@ Point = Literal[
     "job.start",
     "job.cancel",
     "job.end",
+    "artifact.collect",
+    "artifact.upload",
+    "artifact.download",
+    "artifact.link",
+    "artifact.remove",
     "model.call",
     "network.connect",
     "template.build",
@@ -3304,7 +3530,7 @@ Risk = Literal["low", "medium", "high", "critical"]
 Role = Literal["admin", "operator", "developer", "auditor"]
 
 
-RuleKind = Literal["command", "code", "file", "mount", "network", "model", "quota", "tier", "operation"]
+RuleKind = Literal["command", "code", "file", "mount", "network", "model", "artifact", "quota", "tier", "operation"]
 
 
 Runtime = Literal["python", "node", "bash"]
@@ -3388,6 +3614,7 @@ Operation = Union[
     "OperationMount",
     "OperationSandbox",
     "OperationNetwork",
+    "OperationArtifact",
     "OperationModel",
     "OperationOther",
 ]
@@ -3400,6 +3627,7 @@ PolicyRule = Union[
     "PolicyRuleMount",
     "PolicyRuleNetwork",
     "PolicyRuleModel",
+    "PolicyRuleArtifact",
     "PolicyRuleQuota",
     "PolicyRuleTier",
     "PolicyRuleOperation",
@@ -3432,6 +3660,7 @@ OperationInput = Union[
     "OperationInputMount",
     "OperationInputSandbox",
     "OperationInputNetwork",
+    "OperationInputArtifact",
     "OperationInputModel",
     "OperationInputOther",
 ]
@@ -3444,6 +3673,7 @@ PolicyRuleInput = Union[
     "PolicyRuleInputMount",
     "PolicyRuleInputNetwork",
     "PolicyRuleInputModel",
+    "PolicyRuleInputArtifact",
     "PolicyRuleInputQuota",
     "PolicyRuleInputTier",
     "PolicyRuleInputOperation",

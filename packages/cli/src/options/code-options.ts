@@ -45,12 +45,14 @@ export function addFileOptions(command: Command): Command {
 
 export interface OutOptions {
   readonly out?: readonly string[]
+  readonly artifact?: readonly string[]
 }
 
 /** For what has an end, and a sandbox of its own. */
 export function addOutOption(command: Command): Command {
   const about = 'a file or directory to copy into this directory when it has ended; may be given several times'
-  return command.option('--out <path>', about, collectWords)
+  const kept = 'files to keep as artifacts when it has ended, such as out/**; may be given several times'
+  return command.option('--out <path>', about, collectWords).option('--artifact <pattern>', kept, collectWords)
 }
 
 export async function toStepOptions(options: CodeOptions): Promise<StepOptions> {

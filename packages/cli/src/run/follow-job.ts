@@ -4,6 +4,7 @@ import { Exit } from '../failure.ts'
 import { endSentence } from '../text/end-sentence.ts'
 import type { Terminal } from '../text/terminal.ts'
 import { OutputPrinter } from './attach.ts'
+import { tellCollected } from './keep-artifacts.ts'
 import { Interrupts } from './interrupts.ts'
 
 /** Prints what a job says until it has ended, and answers the exit code of ours. Ctrl-C cancels it; a second one leaves it. */
@@ -21,7 +22,8 @@ export async function followJob(terminal: Terminal, job: Job, json: boolean): Pr
     throw interrupts.stopped.aborted ? new Exit(interrupts.exitCode) : error
   }
   if (!json) sayWhy(terminal, job.data)
-  return exitCodeOf(job.data)
+  const code = exitCodeOf(job.data)
+  return code === 0 && !tellArtifacts(terminal, job.data, json) ? 1 : code
 }
 
 export async function printLog(
@@ -45,6 +47,15 @@ async function printEvents(terminal: Terminal, events: AsyncIterable<JobEvent>):
   const printer = new OutputPrinter(terminal)
   for await (const event of events) if (event.event === 'output') await printer.write(event.stream, outputBytes(event))
   await printer.finish()
+}
+
+/** False when artifacts were asked for and there is something missing. */
+function tellArtifacts(terminal: Terminal, { artifacts }: Job['data'], json: boolean): boolean {
+  if (artifacts === null) return true
+  if (artifacts.error !== null)
+    terminal.note(`airlock: could not keep all artifacts: ${artifacts.error.message} (${artifacts.error.code})`)
+  const isSome = json ? artifacts.count > 0 : tellCollected(terminal, artifacts)
+  return isSome && artifacts.error === null
 }
 
 /** One sentence where the exit code does not say it. */

@@ -4,6 +4,7 @@ import { basename, extname } from 'node:path'
 import { toStepOptions, type CodeOptions, type OutOptions } from '../options/code-options.ts'
 import type { Context } from '../context.ts'
 import { bringBack } from './bring-back.ts'
+import { toBringBack } from './bring-back-options.ts'
 import { readCodeFile } from './read-code.ts'
 import { runCode } from './run-code.ts'
 import { withSession } from './with-session.ts'
@@ -42,8 +43,7 @@ export async function runFile(
   return withSession(context, { runtime, options, code }, async (session, interrupts) => {
     const argv = [basename(path), ...args]
     const program = { session, interrupts, code, argv, options: step, json: watching.json }
-    return bringBack(watching, { files: session.files, out: options.out ?? [], command: 'airlock run' }, async () =>
-      runCode(context.terminal, program),
-    )
+    const back = { files: session.files, ...toBringBack(options, session.data.sandbox), command: 'airlock run' }
+    return bringBack(watching, back, async () => runCode(context.terminal, program))
   })
 }

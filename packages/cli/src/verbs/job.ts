@@ -32,6 +32,8 @@ interface RunOptions extends LimitOptions, JsonOption {
   readonly detach?: boolean
   readonly shell?: boolean
   readonly file?: readonly string[]
+  readonly input?: Readonly<Record<string, string>>
+  readonly artifact?: readonly string[]
   readonly template?: string
   readonly agent?: string
   readonly env?: Readonly<Record<string, string>>
@@ -52,6 +54,8 @@ function addRun(job: Command, context: Context): void {
     .option('-d, --detach', 'print its id and leave it')
     .option('--shell', 'join the words and give them to /bin/sh')
     .option('--file <path>', 'a file to copy into /workspace; may be given several times', collectWords)
+    .option('--input <path=artifact>', 'an artifact to have at this path; may be given several times', collectPairs)
+    .option('--artifact <pattern>', 'files to keep when it ends; may be given several times', collectWords)
     .option('--template <template>', 'what its sandbox starts from (default: base)')
     .option('--agent <agent>', 'who it runs for (default: the agent of your key)')
     .option('--env <key=value>', 'an environment variable; may be given several times', collectPairs)
@@ -107,6 +111,8 @@ function toJobOptions(options: RunOptions): JobOptions {
     labels: options.label,
     limits: Object.keys(limits).length > 0 ? limits : undefined,
     files: (options.file ?? []).map((path) => ({ path: basename(path), content: readFileSync(path) })),
+    inputs: Object.entries(options.input ?? {}).map(([path, artifact]) => ({ path, artifact })),
+    artifacts: options.artifact,
     timeoutMs: options.timeout,
     queueMs: options.queue,
     retries: options.retries,

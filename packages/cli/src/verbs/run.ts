@@ -20,6 +20,7 @@ import { openPrompt } from '../run/open-prompt.ts'
 import { promptFor } from '../run/prompt-of.ts'
 import { withProgress } from '../text/progress.ts'
 import { runFile, runtimeOf } from '../run/run-file.ts'
+import { toBringBack } from '../run/bring-back-options.ts'
 import { inThrowAway } from '../run/throw-away.ts'
 import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../options/sandbox-options.ts'
 import { UsageError } from '../usage.ts'
@@ -87,7 +88,8 @@ async function run(context: Context, words: readonly string[], options: Options)
     await copyAllIn(watching, files, { paths: options.with ?? [], all: options.all === true })
     const line = toCommandLine(words, options)
     const attachment = { sandbox, line, options: toCommandOptions(options), interrupts }
-    return await bringBack(watching, { files, out: options.out ?? [], command: 'airlock run' }, async () => {
+    const back = { files, ...toBringBack(options, sandbox.id), command: 'airlock run' }
+    return await bringBack(watching, back, async () => {
       if (!watching.json) return exitCodeOf(await inThrowAway(async () => attach(terminal, attachment)))
       const result = await inThrowAway(async () => attachQuietly(attachment))
       await terminal.printJson(result)

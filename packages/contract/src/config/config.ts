@@ -105,6 +105,28 @@ export const SETTINGS = {
       .default(1024),
     'How much of that is kept on this node, in MiB; beyond it the oldest of the tenant that has the most goes. 0 keeps none.',
   ),
+  artifact_max_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(64 * 1024)
+      .default(1024),
+    'The largest artifact, in MiB.',
+  ),
+  artifact_quota_mb: setting(
+    z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(64 * 1024 * 1024)
+      .default(4096),
+    'What the artifacts of one tenant have together, in MiB, on all nodes. 0 keeps none.',
+  ),
+  artifact_quota_count: setting(
+    z.coerce.number().int().min(0).max(1_000_000).default(10_000),
+    'How many artifacts one tenant has, on all nodes.',
+  ),
   agent_sandboxes: setting(
     z.coerce.number().int().min(0).max(DEFAULTS.agentSandboxes.max).default(DEFAULTS.agentSandboxes.default),
     'Sandboxes at once of an agent whose budget says nothing else; a tenant has ten times as many. See budgets.md.',

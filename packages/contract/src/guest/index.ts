@@ -19,6 +19,7 @@ export {
   type GuestError,
   type GuestErrorCode,
   type GuestFileEntry,
+  type GuestFound,
   type GuestMessage,
   type GuestRequest,
   type GuestProcessLimits,

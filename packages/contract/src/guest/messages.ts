@@ -109,6 +109,15 @@ export interface GuestFileEntry {
   readonly target?: string
 }
 
+export interface GuestFound {
+  readonly files: readonly { readonly path: string; readonly size: number }[]
+  /** The first of what matched and is no regular file, or could not be looked at. */
+  readonly skipped: readonly { readonly path: string; readonly why: string }[]
+  readonly skippedCount: number
+  /** Why it stopped before it had seen everything. */
+  readonly stopped?: 'files' | 'names' | 'time'
+}
+
 export type GuestRequest =
   | { readonly op: 'ping' }
   /** A token for the doors, in place of the one before. The guest renews it by itself at half of its life. */
@@ -126,7 +135,20 @@ export type GuestRequest =
   | { readonly op: 'session.close'; readonly session: string }
   | { readonly op: 'step'; readonly step: GuestStepSpec }
   /** Opens a file; its bytes follow on `channel`, then `eof`. */
-  | { readonly op: 'file.read'; readonly path: string; readonly channel: number }
+  | {
+      readonly op: 'file.read'
+      readonly path: string
+      readonly channel: number
+      /** Only a regular file at exactly this path, by no link, and at most so long. */
+      readonly exactly?: { readonly maxBytes: number }
+    }
+  /** Regular files by patterns; no link is followed. It looks at `names` names at most. */
+  | {
+      readonly op: 'file.find'
+      readonly patterns: readonly string[]
+      readonly files: number
+      readonly names: number
+    }
   /** Opens a file for the bytes that follow on `channel`; after the host's `eof` the guest says `written`. */
   | { readonly op: 'file.write'; readonly path: string; readonly mode: 'truncate' | 'append'; readonly channel: number }
   /** Sends a directory as a tar on `channel`, then `eof`. */
@@ -153,6 +175,7 @@ export interface GuestResults {
   'session.close': Record<string, never>
   step: { readonly startedMs: number }
   'file.read': { readonly size: number }
+  'file.find': GuestFound
   'file.write': Record<string, never>
   'file.pack': Record<string, never>
   'file.unpack': Record<string, never>

@@ -2,7 +2,19 @@ import { z } from 'zod'
 import { commandState, endCause, keptOutput, signalName } from '../nouns/command.ts'
 import { resourceUsage } from '../nouns/resource-usage.ts'
 import { effectiveIsolation, limits } from '../nouns/sandbox.ts'
-import { agentId, commandId, envVars, id, sandboxId, sandboxPath, sessionId, stepId } from '../nouns/scalars.ts'
+import { artifactPattern } from '../nouns/artifact.ts'
+import { BOUNDS } from '../defaults.ts'
+import {
+  agentId,
+  artifactId,
+  commandId,
+  envVars,
+  id,
+  sandboxId,
+  sandboxPath,
+  sessionId,
+  stepId,
+} from '../nouns/scalars.ts'
 import { runtime } from '../nouns/session.ts'
 import { packageName, templateProgress } from '../nouns/template.ts'
 
@@ -48,6 +60,13 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `DELETE /sandboxes/:id/sessions/:sid` | → `{}`; idempotent |
  * | `GET /sandboxes/:id/files?path=P` | → bytes; the header `x-size` is the size at open |
  * | `PUT /sandboxes/:id/files?path=P&mode=truncate` | bytes → `{bytes}` |
+ * | `POST /sandboxes/:id/find` | `findFilesRequest` → `foundFiles`; regular files by patterns |
+ * | `POST /sandboxes/:id/artifacts` | `keepFileRequest` → `storedArtifact`; the bytes of a file are kept |
+ * | `PUT /artifacts/:tenant/:artifact?max=N` | bytes → `storedArtifact` |
+ * | `GET /artifacts/:tenant/:artifact?from=N&to=N` | → bytes; without `to` up to the end |
+ * | `DELETE /artifacts/:tenant/:artifact` | → `{}`; idempotent |
+ * | `GET /artifacts` | → `{tenants}`: who has artifacts here |
+ * | `GET /artifacts/:tenant` | → `{artifacts}`: their ids |
  * | `GET /sandboxes/:id/archive?path=P` | → bytes: a tar of a directory; it has arrived whole when it ends as a tar does |
  * | `PUT /sandboxes/:id/archive?path=P` | bytes of a tar → `{bytes}`; its entries are below the directory, and on disk |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
@@ -206,6 +225,24 @@ export const followAnswer = z.union([
 export type FollowAnswer = z.infer<typeof followAnswer>
 
 export const signalRequest = z.strictObject({ signal: signalName })
+
+export const findFilesRequest = z.strictObject({
+  patterns: z.array(artifactPattern).min(1).max(BOUNDS.artifactPatterns),
+  files: z.int().min(1).max(BOUNDS.collectedArtifacts),
+  names: z.int().min(1).max(BOUNDS.collectedNames),
+})
+export type FindFilesRequest = z.infer<typeof findFilesRequest>
+
+export const keepFileRequest = z.strictObject({
+  artifact: artifactId,
+  tenant: id,
+  path: sandboxPath,
+  maxBytes: z.int().min(0),
+})
+export type KeepFileRequest = z.infer<typeof keepFileRequest>
+
+export const storedArtifact = z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/), bytes: z.int().min(0) })
+export type StoredArtifactBytes = z.infer<typeof storedArtifact>
 
 export const fileOperation = z.discriminatedUnion('op', [
   z.strictObject({ op: z.literal('file.stat'), path: sandboxPath }),

@@ -49,6 +49,8 @@ const fileEntry = z.strictObject({
   modifiedMs: z.number(),
   target: text.optional(),
 })
+/** Each byte of a path may be three characters. */
+const longText = z.string().max(3 * BOUNDS.pathBytes + 16)
 const nothing = z.strictObject({})
 
 const guestSession = z.strictObject({
@@ -72,6 +74,12 @@ export const guestResults = {
   'session.close': nothing,
   step: z.strictObject({ startedMs: z.number() }),
   'file.read': z.strictObject({ size: count }),
+  'file.find': z.strictObject({
+    files: z.array(z.strictObject({ path: longText, size: count })).max(BOUNDS.collectedArtifacts),
+    skipped: z.array(z.strictObject({ path: longText, why: text })).max(100),
+    skippedCount: count,
+    stopped: z.enum(['files', 'names', 'time']).exactOptional(),
+  }),
   'file.write': nothing,
   'file.pack': nothing,
   'file.unpack': nothing,

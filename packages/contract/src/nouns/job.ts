@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
+import { artifactPatterns, artifactTtlMs, jobArtifacts } from './artifact.ts'
 import { endCause, runCommandBody } from './command.ts'
 import { tier } from './decision.ts'
 import { resourceUsage } from './resource-usage.ts'
 import { someLimits } from './sandbox.ts'
 import {
   agentId,
+  artifactId,
   commandId,
   envVars,
   id,
@@ -39,6 +41,11 @@ export const jobInput = z.strictObject({
 })
 export type JobInput = z.infer<typeof jobInput>
 
+const jobArtifactInput = z.strictObject({
+  artifact: artifactId,
+  path: sandboxPath.describe('Where its content is when the job begins.'),
+})
+
 export const submitJobBody = z
   .strictObject({
     argv: runCommandBody.shape.argv,
@@ -51,6 +58,15 @@ export const submitJobBody = z
     limits: someLimits.default({}),
     tier: tier.default('standard'),
     files: z.array(jobInput).max(BOUNDS.jobFiles).default([]).describe('Files that are there when it begins.'),
+    inputs: z
+      .array(jobArtifactInput)
+      .max(BOUNDS.jobInputs)
+      .default([])
+      .describe('Artifacts that it is given as files.'),
+    artifacts: artifactPatterns
+      .default([])
+      .describe('Files to keep as artifacts when it ends, by patterns: absolute, or relative to /workspace.'),
+    artifactTtlMs,
     timeoutMs: within(DEFAULTS.jobTimeoutMs).int().default(DEFAULTS.jobTimeoutMs.default).describe('Of one try.'),
     queueMs: within(DEFAULTS.jobQueueMs)
       .int()
@@ -119,6 +135,8 @@ export const job = z.strictObject({
   outputBytes: z.int(),
   /** The command said more than `maxOutputBytes`, or a part was lost with its sandbox. */
   truncated: z.boolean(),
+  /** What was collected of its last try; null when nothing was asked for, or before that. */
+  artifacts: jobArtifacts.nullable(),
   resourceUsage: resourceUsage.nullable(),
   provenance: jobProvenance.nullable(),
   createdAt: time,

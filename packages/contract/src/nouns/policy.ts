@@ -12,6 +12,7 @@ export const RULE_KINDS = [
   'mount',
   'network',
   'model',
+  'artifact',
   'quota',
   'tier',
   'operation',
@@ -107,6 +108,23 @@ const networkMatch = z
   })
   .refine(atLeastOne, 'must name something')
 const modelMatch = z.strictObject({ models: globs })
+const artifactMatch = z
+  .strictObject({
+    actions: z
+      .array(z.enum(['collect', 'upload', 'download', 'link']))
+      .min(1)
+      .optional(),
+    names: globs.optional(),
+    over: z
+      .strictObject({
+        bytes: z.number().min(0).optional().describe('One whose size is not known before is over.'),
+        count: z.number().min(0).optional().describe('Files of one collection.'),
+      })
+      .refine(atLeastOne, 'must name something')
+      .optional()
+      .describe('One of them is more than that.'),
+  })
+  .refine(atLeastOne, 'must name something')
 const quotaMatch = z.strictObject({
   over: z
     .strictObject({
@@ -182,6 +200,7 @@ export const policyRule = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('mount'), match: mountMatch, ...shared }),
   z.strictObject({ kind: z.literal('network'), match: networkMatch, ...shared }),
   z.strictObject({ kind: z.literal('model'), match: modelMatch, ...shared }),
+  z.strictObject({ kind: z.literal('artifact'), match: artifactMatch, ...shared }),
   z.strictObject({ kind: z.literal('quota'), match: quotaMatch, ...shared }),
   z.strictObject({ kind: z.literal('tier'), match: tierMatch, ...shared }),
   z.strictObject({ kind: z.literal('operation'), match: operationMatch, ...shared }),

@@ -51,6 +51,15 @@ export const operation = z.discriminatedUnion('kind', [
     /** `tls`: by CONNECT, with a ClientHello that names the host. `raw`: by CONNECT, whatever bytes. Absent: tls. */
     traffic: z.enum(['tls', 'http', 'raw']).optional(),
   }),
+  z.strictObject({
+    kind: z.literal('artifact'),
+    action: z.enum(['collect', 'upload', 'download', 'link']),
+    name: z.string(),
+    /** Null when it is not known before. */
+    bytes: z.number().nullable(),
+    /** How many are taken by the same request. */
+    count: z.number(),
+  }),
   z.strictObject({ kind: z.literal('model'), model: z.string() }),
   /** Everything else that has an effect: what is asked for, as its record shows it. */
   z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),

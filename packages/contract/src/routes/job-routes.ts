@@ -28,6 +28,7 @@ export const JOB_ROUTES = {
       'template_not_found',
       'template_invalid',
       'budget_exhausted',
+      'artifact_not_found',
       'job_mismatch',
       'queue_full',
       'evidence_unavailable',

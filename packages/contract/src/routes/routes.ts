@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { APPROVAL_ROUTES } from './approval-routes.ts'
+import { ARTIFACT_ROUTES } from './artifact-routes.ts'
 import { AUDIT_ROUTES } from './audit-routes.ts'
 import { BUDGET_ROUTES } from './budget-routes.ts'
 import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from '../nouns/command.ts'
@@ -294,6 +295,7 @@ export const ROUTES = {
   ...FILE_ROUTES,
   ...SESSION_ROUTES,
   ...JOB_ROUTES,
+  ...ARTIFACT_ROUTES,
   ...WHO_ROUTES,
   ...BUDGET_ROUTES,
   ...POLICY_ROUTES,

@@ -11,7 +11,12 @@ const EMPTY_BYTES = 1024
 const REDUCING_BYTES = 16 * 1024
 
 /** Routes whose bodies may take hours, but not pause. */
-const UPLOADS: ReadonlySet<string | null> = new Set<RouteName>(['writeFile', 'writeArchive', 'importTemplate'])
+const UPLOADS: ReadonlySet<string | null> = new Set<RouteName>([
+  'writeFile',
+  'writeArchive',
+  'importTemplate',
+  'uploadArtifact',
+])
 
 type BodyRequest = Pick<FastifyRequest, 'headers' | 'admitted'>
 

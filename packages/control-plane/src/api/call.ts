@@ -24,6 +24,9 @@ export interface Call<N extends RouteName> {
   readonly body: Table[N] extends { body: infer B } ? OutputOf<B> : undefined
   /** The body of an upload, read as fast as it is consumed. Throws `body_too_large` past the bound. */
   readonly bytes: AsyncIterable<Buffer>
+  /** Of an upload, as the client says; undefined when it does not. */
+  readonly contentLength: number | undefined
+  readonly requestId: string
   readonly wants: 'json' | 'events' | 'csv'
   /** Where a client that lost its event stream wants to go on. */
   readonly lastEventId: number | undefined
@@ -56,6 +59,16 @@ export type Answer =
       readonly bytes: AsyncIterable<Buffer>
       readonly type?: string
     }
+  | {
+      readonly kind: 'file'
+      readonly name: string
+      readonly size: number
+      /** Its ETag. */
+      readonly sha256: string
+      readonly type: string
+      /** From a byte to another, both included. */
+      readonly open: (part: { readonly from: number; readonly to: number }) => Promise<AsyncIterable<Buffer>>
+    }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }
   | { readonly kind: 'none' }
@@ -64,7 +77,7 @@ type Kinds = {
   json: 'json'
   'json-or-events': 'json' | 'events'
   'json-or-csv': 'json' | 'text'
-  bytes: 'bytes'
+  bytes: 'bytes' | 'file'
   lines: 'lines'
   text: 'text'
   none: 'none'

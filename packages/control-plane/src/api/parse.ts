@@ -26,6 +26,8 @@ export async function parseCall<N extends RouteName>(
     params,
     query,
     body,
+    contentLength: route.sends === 'bytes' ? parseLength(request.headers['content-length']) : undefined,
+    requestId: request.id,
     wants: wanted(route, request.headers.accept),
     lastEventId: parseEventId(request.headers['last-event-id']),
     signal,
@@ -53,6 +55,11 @@ function isBadPath(error: z.ZodError): boolean {
 function wanted(route: Route, accept = ''): 'json' | 'events' | 'csv' {
   if (route.answers === 'json-or-events' && accept.toLowerCase().includes('text/event-stream')) return 'events'
   return route.answers === 'json-or-csv' && accept.toLowerCase().includes('text/csv') ? 'csv' : 'json'
+}
+
+function parseLength(header: string | undefined): number | undefined {
+  const length = Number(header)
+  return header !== undefined && Number.isSafeInteger(length) && length >= 0 ? length : undefined
 }
 
 function parseEventId(header: string | readonly string[] | undefined): number | undefined {

@@ -49,6 +49,8 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
         })
         .type(answer.type ?? 'application/octet-stream')
         .send(Readable.from(exactly(answer.size, answer.bytes), { highWaterMark: 1 }))
+    case 'file':
+      throw new AirlockError('internal', 'A file is sent by another function.')
     case 'lines':
       return reply.type('application/x-ndjson').send(textStream(answer.lines))
     case 'text':

@@ -13,7 +13,7 @@ import type { RequestRateBounds } from './admission/request-rates.ts'
 import type { Lane } from './admission/turns.ts'
 import { parseWait } from './asked.ts'
 import { cutWhenIdle, isUpload, throwOnBody } from './body.ts'
-import type { Handlers } from './call.ts'
+import type { Answer, Handlers } from './call.ts'
 import { isLoopback, throwOnForeignHost, throwOnRepeated } from './host-check.ts'
 import { createListener, refuseMalformed, type Tls } from './listener.ts'
 import { registerMcp } from './mcp.ts'
@@ -21,8 +21,10 @@ import { PageDoor, type PageOptions } from './page/page-door.ts'
 import { Metrics } from './metrics.ts'
 import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
+import { sendFile } from './send-file.ts'
 import { agentHandlers } from './routes/agents.ts'
 import { approvalHandlers } from './routes/approvals.ts'
+import { artifactHandlers } from './routes/artifacts.ts'
 import { auditHandlers } from './routes/audit.ts'
 import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
@@ -189,8 +191,9 @@ class Edge implements Api {
       handler: async (request, reply) => {
         if (request.headers.expect !== undefined) reply.raw.writeContinue()
         if (isUpload(name)) cutWhenIdle(request.raw)
-        const answer = await this.#handlers[name](await parseCall(name, request, this.#signalFor(reply)))
-        return sendAnswer(name, answer, this.#exchange(request, reply))
+        const answer: Answer = await this.#handlers[name](await parseCall(name, request, this.#signalFor(reply)))
+        const exchange = this.#exchange(request, reply)
+        return answer.kind === 'file' ? sendFile(answer, exchange) : sendAnswer(name, answer, exchange)
       },
     })
   }
@@ -307,6 +310,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...commandHandlers(app.commands),
     ...sessionHandlers(app),
     ...jobHandlers(app.jobs),
+    ...artifactHandlers(app.artifacts),
     ...fileHandlers(app.files),
     ...templateHandlers(app.templates),
     ...auditHandlers(app.audit),

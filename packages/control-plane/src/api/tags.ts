@@ -11,12 +11,17 @@ type Row = readonly [name: string, paths: RegExp, description: string]
 const SUBJECTS: readonly Row[] = [
   [
     'Sandboxes',
-    /^\/v1\/sandboxes(?!\/\{id\}\/(?:commands|files|metrics|events))/,
+    /^\/v1\/sandboxes(?!\/\{id\}\/(?:commands|files|artifacts|metrics|events))/,
     'Create sandboxes, look at them, change and end them.',
   ],
   ['Commands', /^\/v1\/sandboxes\/\{id\}\/commands/, 'Programs that run in a sandbox, and their output.'],
   ['Files', /^\/v1\/sandboxes\/\{id\}\/files/, 'Files of a sandbox, resolved inside of it.'],
   ['Sessions', /^\/v1\/sessions/, 'Interpreters that remember, and the steps that run in them.'],
+  [
+    'Artifacts',
+    /^\/v1\/(?:artifacts|artifact-links|sandboxes\/\{id\}\/artifacts)/,
+    'Files that leave sandboxes on purpose, and outlive them.',
+  ],
   ['Jobs', /^\/v1\/jobs/, 'Work that outlives its caller: a queue, a sandbox for each try, logs.'],
   ['Templates', /^\/v1\/templates/, 'Root file systems and defaults that sandboxes start from.'],
   ['Agents', /^\/v1\/agents(?!\/\{id\}\/(?:grants|events|summary|metrics))/, 'The registry of agents.'],

@@ -1,5 +1,6 @@
 import type { LlmStatus, Model } from '@airlock/contract'
 import type { EvidenceKeeper, EvidenceReader, EventReader } from '@airlock/audit'
+import type { Artifacts } from '../artifacts/artifacts.ts'
 import type { ApprovalAnswers } from '../approvals/approvals.ts'
 import type { Commands } from '../commands/commands.ts'
 import type { Connections } from '../doors/connections.ts'
@@ -46,6 +47,10 @@ export interface App extends Registry {
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
   readonly jobs: Pick<Jobs, 'submit' | 'list' | 'get' | 'cancel'> & Streams<Jobs, 'events'>
+  readonly artifacts: Pick<
+    Artifacts,
+    'collect' | 'upload' | 'list' | 'get' | 'download' | 'link' | 'downloadLinked' | 'remove'
+  >
   readonly templates: Pick<Templates, 'list' | 'get' | 'put' | 'import' | 'remove'> & Streams<Templates, 'build'>
   readonly backtests: Pick<Backtests, 'run'>
   readonly killswitch: Kills

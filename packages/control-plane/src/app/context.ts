@@ -12,6 +12,7 @@ import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { ModelCatalog } from '../models/catalog.ts'
 import type { ReservationDesk } from '../models/reservation-desk.ts'
+import type { ArtifactLinkDesk } from '../artifacts/artifact-links.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { DataPlane } from '../nodes/data-plane.ts'
 import type { Doors } from '../nodes/doors.ts'
@@ -22,6 +23,12 @@ import type { KillSpill } from '../kills/kill-spill.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
 import type { Readiness } from '../nodes/readiness.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
+
+export interface ArtifactBounds {
+  readonly maxBytes: number
+  readonly quotaBytes: number
+  readonly quotaCount: number
+}
 
 /** What every step of the lifecycle works with; `compose.ts` makes it once. */
 export interface Context {
@@ -79,4 +86,8 @@ export interface Context {
   readonly oversubscription: { readonly memory: number; readonly disk: number; readonly cpus: number }
   /** What an agent may have whose budget says nothing else. */
   readonly budgetDefaults: BudgetLimits
+  /** What one artifact, and all of one tenant, may have. */
+  readonly artifactBounds: ArtifactBounds
+  /** Signs URLs of artifacts. */
+  readonly artifactLinks: ArtifactLinkDesk
 }

@@ -17,6 +17,9 @@ import { NetworkConnections } from '../egress/network-connections.ts'
 import { Files } from '../sandboxes/files.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
 import { createJobs } from '../jobs/create-jobs.ts'
+import type { ArtifactKeeper } from '../artifacts/artifact-keeper.ts'
+import type { Artifacts } from '../artifacts/artifacts.ts'
+import { createArtifacts } from '../artifacts/create-artifacts.ts'
 import type { JobRunner } from '../jobs/job-runner.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { KillHooks } from '../kills/kill-hooks.ts'
@@ -57,6 +60,8 @@ export interface Lifecycle {
   readonly limitChanges: LimitChanges
   readonly killswitch: Killswitch
   readonly approvals: ApprovalAnswers
+  readonly artifacts: Artifacts
+  readonly artifactKeeper: ArtifactKeeper
   readonly jobs: Jobs
   readonly jobRunner: JobRunner
 }
@@ -79,6 +84,7 @@ export function createLifecycle(context: Context): Lifecycle {
   const steps = new Steps(context, { sessions, stepWatch })
   const pauses = new Pauses(context, activity)
   const limitChanges = new LimitChanges(context, activity)
+  const ofArtifacts = createArtifacts(context, activity)
   const reconciler = new Reconciler(context, {
     activity,
     watch,
@@ -89,9 +95,6 @@ export function createLifecycle(context: Context): Lifecycle {
     pauses,
     limitChanges,
   })
-  const agentEnds = new AgentEnds(context, termination)
-  const grantEnds = new GrantEnds(context, termination)
-  const budgetEnds = new BudgetEnds(context, termination)
   const hooks = new KillHooks(context.killHooks, context.log)
   const killswitch = new Killswitch(context, { termination, connections, hooks })
   return {
@@ -111,13 +114,14 @@ export function createLifecycle(context: Context): Lifecycle {
     sessions,
     steps,
     reconciler,
-    agentEnds,
-    grantEnds,
-    budgetEnds,
+    agentEnds: new AgentEnds(context, termination),
+    grantEnds: new GrantEnds(context, termination),
+    budgetEnds: new BudgetEnds(context, termination),
     pauses,
     limitChanges,
     killswitch,
     approvals: new ApprovalAnswers(context),
-    ...createJobs(context, { creation, commands, files, termination, receipts }),
+    ...ofArtifacts,
+    ...createJobs(context, { ...ofArtifacts, creation, commands, files, termination, receipts }),
   }
 }

@@ -40,6 +40,8 @@ function wordsOf(operation: Operation): string {
       return `a sandbox from ${operation.template}`
     case 'network':
       return `${operation.host}:${operation.port}`
+    case 'artifact':
+      return `${operation.action} ${operation.name}`
     case 'model':
       return operation.model
     case 'other':

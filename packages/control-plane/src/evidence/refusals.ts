@@ -28,6 +28,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'model_not_found',
   'tenant_not_found',
   'tenant_exists',
+  'artifact_not_found',
   'job_mismatch',
   'queue_full',
   'too_many_agents',

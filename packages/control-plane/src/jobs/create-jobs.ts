@@ -1,3 +1,4 @@
+import type { Artifacts } from '../artifacts/artifacts.ts'
 import type { Context } from '../app/context.ts'
 import type { Creation } from '../sandboxes/create.ts'
 import type { Receipts } from '../evidence/receipts.ts'
@@ -10,6 +11,7 @@ import { Jobs } from './jobs.ts'
 interface Parts extends Omit<TryParts, 'creation' | 'ends' | 'feed'> {
   readonly creation: Creation
   readonly receipts: Receipts
+  readonly artifacts: Artifacts
 }
 
 /** What callers ask for, and what runs it. */
@@ -17,5 +19,5 @@ export function createJobs(context: Context, { receipts, creation, ...parts }: P
   const feed = new JobFeed()
   const ends = new JobEnds({ ...context, feed, receipts })
   const jobRunner = new JobRunner(context, { ...parts, creation, ends, feed })
-  return { jobRunner, jobs: new Jobs(context, { creation, ends, feed, runner: jobRunner }) }
+  return { jobRunner, jobs: new Jobs(context, { creation, artifacts: parts.artifacts, ends, feed, runner: jobRunner }) }
 }

@@ -19,6 +19,14 @@ export interface Outcome {
   readonly changes?: JobChanges
 }
 
+/** Whether another try follows one that came out like this. */
+export function isTriedAgain(
+  { tries, retries, cancelAt }: Pick<StoredJob, 'tries' | 'retries' | 'cancelAt'>,
+  { state, mayRetry }: Outcome,
+): boolean {
+  return state === 'failed' && mayRetry && tries <= retries && cancelAt === null
+}
+
 interface World extends Pick<Context, 'store' | 'node' | 'clock'> {
   readonly feed: JobFeed
   readonly receipts: Pick<Receipts, 'jobEnded'>
@@ -34,8 +42,7 @@ export class JobEnds {
 
   /** Ends the job, or queues its next try. False when the try was not this node's any more. */
   async settle(job: StoredJob, outcome: Outcome): Promise<boolean> {
-    const isAgain = outcome.state === 'failed' && outcome.mayRetry && job.tries <= job.retries && job.cancelAt === null
-    return isAgain ? this.#queueAgain(job, this.#nextTry(job)) : this.#end(job, outcome)
+    return isTriedAgain(job, outcome) ? this.#queueAgain(job, this.#nextTry(job)) : this.#end(job, outcome)
   }
 
   /** A try of which nothing ran: it does not count, and waits no longer in all than it may. */
@@ -72,7 +79,15 @@ export class JobEnds {
 
   async #queueAgain(job: StoredJob, changes: JobChanges): Promise<boolean> {
     const { store, feed } = this.#world
-    const fresh = { hasResult: false, exitCode: null, signal: null, cause: null, error: null, truncated: false }
+    const fresh = {
+      hasResult: false,
+      exitCode: null,
+      signal: null,
+      cause: null,
+      error: null,
+      truncated: false,
+      artifacts: null,
+    }
     const back = { ...fresh, state: 'queued', node: null, sandbox: null, command: null, ...changes } as const
     const isOurs = await store.transaction(async (db) => {
       if (!(await changeRunningJob(db, job, back))) return false

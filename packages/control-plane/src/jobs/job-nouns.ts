@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
+  BOUNDS,
+  type JobArtifacts,
   type CreateSandboxBody,
   createSandboxBody,
   DEFAULTS,
@@ -9,6 +11,8 @@ import {
   runCommandBody,
   type SubmitJobBody,
 } from '@airlock/contract'
+import type { Collected } from '../artifacts/collect.ts'
+import { describeError } from '../evidence/evidence.ts'
 import type { StoredJob } from '../store/jobs.ts'
 
 /** For the files before the command, and for what it leaves. */
@@ -39,6 +43,7 @@ export function toJob(row: StoredJob): Job {
     error: row.error,
     outputBytes: row.logBytes,
     truncated: row.truncated,
+    artifacts: row.artifacts,
     resourceUsage: row.resourceUsage,
     provenance: row.provenance,
     createdAt: toTime(row.createdAt),
@@ -46,6 +51,24 @@ export function toJob(row: StoredJob): Job {
     notBefore: toTime(row.notBefore),
     startedAt: row.startedAt === null ? null : toTime(row.startedAt),
     endedAt: row.endedAt === null ? null : toTime(row.endedAt),
+  }
+}
+
+/** What a collection took, as the result of its job shows it. */
+export function toJobArtifacts({ items, skipped, skippedCount, error }: Collected): JobArtifacts {
+  return {
+    count: items.length,
+    bytes: items.reduce((sum, { size }) => sum + size, 0),
+    items: items.slice(0, BOUNDS.jobArtifactsShown).map(({ id, name, size, sha256, mediaType }) => ({
+      id,
+      name,
+      size,
+      mediaType,
+      sha256: sha256 ?? '',
+    })),
+    skipped: [...skipped],
+    skippedCount,
+    error: error === undefined ? null : describeError(error),
   }
 }
 
@@ -66,8 +89,10 @@ export function sha256Of(body: SubmitJobBody): string {
 
 /** The same request has the same one. */
 export function fingerprintOf(body: SubmitJobBody): string {
-  const { idempotencyKey: _key, ...asked } = body
-  return sha256(JSON.stringify(sorted(asked)))
+  const { idempotencyKey: _key, inputs, artifacts, artifactTtlMs, ...asked } = body
+  const given = inputs.length > 0 ? { inputs } : {}
+  const kept = artifacts.length > 0 ? { artifacts, artifactTtlMs } : {}
+  return sha256(JSON.stringify(sorted({ ...asked, ...given, ...kept })))
 }
 
 /** The sandbox of each try. It lives longer than the command may, and a pause of its own accord never comes. */

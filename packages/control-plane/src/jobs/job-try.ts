@@ -3,6 +3,7 @@ import {
   AirlockError,
   type Command,
   type EndCause,
+  type JobArtifacts,
   type ErrorCode,
   isAirlockError,
   JOB_PROGRAMS,
@@ -16,6 +17,7 @@ import type { Context } from '../app/context.ts'
 import type { Commands } from '../commands/commands.ts'
 import { deedOf, describeError, doRecorded } from '../evidence/evidence.ts'
 import type { Creation } from '../sandboxes/create.ts'
+import type { Artifacts } from '../artifacts/artifacts.ts'
 import type { Files } from '../sandboxes/files.ts'
 import { isEnded } from '../sandboxes/lifecycle.ts'
 import { toCommand } from '../sandboxes/nouns.ts'
@@ -24,7 +26,8 @@ import { findCommand, type StoredCommand } from '../store/commands.ts'
 import { changeRunningJob, findJob, type JobChanges, type StoredJob } from '../store/jobs.ts'
 import { findSandbox } from '../store/sandboxes.ts'
 import { callerOf, submitterOf } from './authority.ts'
-import type { JobEnds, Outcome } from './job-ends.ts'
+import { collectOfTry } from './collect-job.ts'
+import { isTriedAgain, type JobEnds, type Outcome } from './job-ends.ts'
 import type { JobFeed } from './job-feed.ts'
 import { JobLogWriter } from './job-log.ts'
 import { commandFor, sandboxFor } from './job-nouns.ts'
@@ -43,6 +46,7 @@ export interface TryParts {
   readonly creation: Pick<Creation, 'create'>
   readonly commands: Pick<Commands, 'run' | 'events'>
   readonly files: Pick<Files, 'write' | 'operate'>
+  readonly artifacts: Pick<Artifacts, 'collectOfJob' | 'read' | 'assertReadable'>
   readonly termination: Pick<Termination, 'terminate'>
   readonly ends: JobEnds
   readonly feed: JobFeed
@@ -63,6 +67,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'not_ready',
   'timeout',
   'too_many_requests',
+  'wrong_node',
 ])
 /** Failures of the host and not of the request: another try may go better. */
 const OF_HOST: ReadonlySet<ErrorCode> = new Set(['start_failed', 'guest_lost', 'sandbox_ended', 'outcome_unknown'])
@@ -113,7 +118,10 @@ export class JobTry {
       if (this.#job.command === null) await this.#begin(caller)
       this.#onBegun()
       const command = await this.#follow(caller)
-      await this.#keepResult(command)
+      const result = await this.#resultOf(command)
+      const artifacts = await this.#collect(caller, { ...this.#job, ...result })
+      await this.#change({ ...result, artifacts, hasResult: true })
+      await this.#context.failpoint('job.result-written')
     }
     const known = await store.query((db) => findJob(db, this.#job.id))
     return outcomeOf(known ?? this.#job)
@@ -126,6 +134,8 @@ export class JobTry {
     const body = this.#body()
     const deed = deedOf(caller, { id: null, tenant, agent }, { point: 'job.start', payload: { job, attempt: tries } })
     await doRecorded(this.#context, await guardian.pass(caller, deed), async () => {
+      // What is on another node is not here: that one takes the job.
+      for (const { artifact } of body.inputs) await this.#parts.artifacts.assertReadable(caller, artifact)
       const sandbox = await this.#makeSandbox(caller, body)
       await this.#writeFiles(caller, sandbox, body)
       // Their own records name sandbox and command, under the id of the job.
@@ -148,15 +158,18 @@ export class JobTry {
   }
 
   async #writeFiles(caller: Caller, sandbox: string, body: SubmitJobBody): Promise<void> {
-    const { files } = this.#parts
+    const { files, artifacts } = this.#parts
     const code = body.language === undefined ? [] : [codeFile(JOB_PROGRAMS[body.language].file, body.code ?? '')]
-    for (const { path, base64 } of [...body.files, ...code]) {
+    const write = async (path: string, bytes: AsyncIterable<Buffer>) => {
       const directory = dirname(path)
       if (directory !== '.' && directory !== '/')
         await files.operate(caller, sandbox, { op: 'file.mkdir', path: directory, parents: true })
-      await files.write(caller, sandbox, { path, append: false, bytes: once(Buffer.from(base64, 'base64')) })
+      await files.write(caller, sandbox, { path, append: false, bytes })
       this.#assertGoesOn()
     }
+    for (const { path, artifact } of body.inputs)
+      await write(path, await artifacts.read(caller, artifact, this.#broken.signal))
+    for (const { path, base64 } of [...body.files, ...code]) await write(path, once(Buffer.from(base64, 'base64')))
     await this.#context.failpoint('job.files-written')
   }
 
@@ -222,13 +235,18 @@ export class JobTry {
     return this.#context.store.query((db) => findCommand(db, { sandbox, command }))
   }
 
-  async #keepResult(command: Command & { readonly isWhole: boolean }): Promise<void> {
+  async #resultOf(command: Command & { readonly isWhole: boolean }) {
     const { exitCode, signal, cause, truncated, isWhole } = command
     const lost = command.state === 'lost' && cause === null ? describeError(new AirlockError('outcome_unknown')) : null
     const provenance = await this.#provenance()
-    const result = { exitCode, signal, cause, error: lost, truncated: truncated || !isWhole, provenance }
-    await this.#change({ ...result, hasResult: true })
-    await this.#context.failpoint('job.result-written')
+    return { exitCode, signal, cause, error: lost, truncated: truncated || !isWhole, provenance }
+  }
+
+  /** Of the last try alone: what follows another try is of no use. */
+  async #collect(caller: Caller, job: StoredJob): Promise<JobArtifacts | null> {
+    const { cancelAt } = await this.#latest()
+    if (isTriedAgain({ ...job, cancelAt }, outcomeOf(job))) return null
+    return collectOfTry(this.#parts.artifacts, { caller, job, signal: this.#broken.signal })
   }
 
   async #provenance(): Promise<JobProvenance | null> {

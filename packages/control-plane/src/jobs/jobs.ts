@@ -11,6 +11,7 @@ import { newId } from '@airlock/std'
 import { actingAgent } from '../agents/acting-agent.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
 import type { Context } from '../app/context.ts'
+import type { Artifacts } from '../artifacts/artifacts.ts'
 import { type Deed, deedOf, doRecorded, saying } from '../evidence/evidence.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
 import type { Foreseen } from '../policies/guardian.ts'
@@ -30,6 +31,7 @@ import type { JobRunner } from './job-runner.ts'
 
 interface Parts {
   readonly creation: Pick<Creation, 'foresee'>
+  readonly artifacts: Pick<Artifacts, 'get'>
   readonly ends: JobEnds
   readonly feed: JobFeed
   readonly runner: Pick<JobRunner, 'poke' | 'cancel'>
@@ -119,6 +121,7 @@ export class Jobs {
     const { id: job, tenant, agent } = of.row
     const operations = await recordRefusal(this.#context, of.deed, async () => {
       assertKeyed(caller)
+      for (const { artifact } of body.inputs) await this.#parts.artifacts.get(caller, artifact)
       return this.#parts.creation.foresee(caller, sandboxFor(body, { agent, job }))
     })
     const { argv = [], cwd, timeoutMs } = commandFor(body)
@@ -214,6 +217,7 @@ const NOTHING_YET = {
   cause: null,
   error: null,
   truncated: false,
+  artifacts: null,
   resourceUsage: null,
   provenance: null,
   logBytes: 0,

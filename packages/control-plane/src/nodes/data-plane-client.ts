@@ -36,6 +36,7 @@ import { deadline } from '@airlock/std'
 import { type Address, FollowedCalls, type OutputItem, readOutput, WireClient } from '@airlock/wire'
 import { z } from 'zod'
 import type { CommandRef } from '../commands/command-ref.ts'
+import { DataPlaneArtifactClient } from './data-plane-artifacts.ts'
 import type { DataPlane, FileAnswer, SessionRef, Sized } from './data-plane.ts'
 import { DataPlaneImageClient } from './data-plane-images.ts'
 
@@ -58,6 +59,8 @@ const nothing = z.strictObject({})
 /** The node of this host, by the calls of `contract/src/host/data-plane-api.ts` over a socket. */
 export class DataPlaneClient implements DataPlane {
   readonly images: DataPlaneImageClient
+  /** Bytes of artifacts, on this node. */
+  readonly artifacts: DataPlaneArtifactClient
   readonly #http: WireClient
   readonly #followed: FollowedCalls
 
@@ -67,6 +70,7 @@ export class DataPlaneClient implements DataPlane {
     this.#http = new WireClient({ ...wire, maxJsonBytes: MAX_JSON_BYTES })
     this.#followed = new FollowedCalls(wire)
     this.images = new DataPlaneImageClient(this.#http)
+    this.artifacts = new DataPlaneArtifactClient(this.#http)
   }
 
   async health(): Promise<DataPlaneHealth> {

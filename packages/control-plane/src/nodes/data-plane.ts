@@ -3,11 +3,13 @@ import type {
   EndReason,
   FileEntry,
   FileOperation,
+  FindFilesRequest,
   FoundPath,
   FreezeRequest,
   FrozenSandboxes,
   ImageReferences,
   ImportedImage,
+  KeepFileRequest,
   Limits,
   LookAtPathRequest,
   NodeCommand,
@@ -22,8 +24,10 @@ import type {
   NodeToken,
   SignalName,
   StartedSandbox,
+  StoredArtifactBytes,
   StoppedSandbox,
 } from '@airlock/contract'
+import type { GuestFound } from '@airlock/contract/guest'
 import type { OutputItem } from '@airlock/wire'
 import type { CommandRef } from '../commands/command-ref.ts'
 
@@ -41,6 +45,8 @@ import type { CommandRef } from '../commands/command-ref.ts'
  */
 export interface DataPlane {
   readonly images: DataPlaneImages
+  /** Bytes of artifacts, on this node. */
+  readonly artifacts: DataPlaneArtifacts
 
   health(): Promise<DataPlaneHealth>
 
@@ -143,6 +149,39 @@ export interface DataPlaneImages {
 
   /** Same. Removes images that nothing refers to; answers their names. */
   prune(references: ImageReferences): Promise<readonly string[]>
+}
+
+/** Files that are found in sandboxes, and what is kept of them. */
+export interface DataPlaneArtifacts {
+  /** Same. Regular files of a sandbox, by patterns; what it says is what the guest says. */
+  find(sandbox: string, json: FindFilesRequest, signal: AbortSignal): Promise<GuestFound>
+
+  /** Keeps a file of a sandbox: it is durable when this resolves. */
+  keep(sandbox: string, json: KeepFileRequest, signal: AbortSignal): Promise<StoredArtifactBytes>
+
+  /** The same of bytes that somebody sends. */
+  put(
+    of: ArtifactRef,
+    what: { readonly bytes: AsyncIterable<Buffer>; readonly maxBytes: number },
+  ): Promise<StoredArtifactBytes>
+
+  /** Same. From a byte to another, both included. */
+  read(
+    of: ArtifactRef,
+    part: { readonly from: number; readonly to: number; readonly signal: AbortSignal },
+  ): Promise<AsyncIterable<Buffer>>
+
+  /** Same. */
+  remove(of: ArtifactRef, sha256: string | null): Promise<void>
+
+  tenants(): Promise<readonly string[]>
+
+  list(tenant: string): Promise<readonly string[]>
+}
+
+export interface ArtifactRef {
+  readonly tenant: string
+  readonly id: string
 }
 
 export interface SessionRef {

@@ -207,6 +207,7 @@ const JOB: StoredJob = {
   cause: null,
   error: null,
   truncated: false,
+  artifacts: null,
   resourceUsage: null,
   provenance: null,
   logBytes: 0,

@@ -1,5 +1,6 @@
 import {
   endCause,
+  jobArtifacts,
   jobLanguage,
   jobProvenance,
   type JobState,
@@ -66,6 +67,7 @@ const storedJob = z.object({
   cause: endCause.nullable(),
   error: jsonColumn(problem).nullable(),
   truncated: flagColumn,
+  artifacts: jsonColumn(jobArtifacts).nullable(),
   resourceUsage: jsonColumn(resourceUsage).nullable(),
   provenance: jsonColumn(jobProvenance).nullable(),
   /** Bytes of the log over all tries, and where the log of the latest try begins. */
@@ -86,7 +88,7 @@ export type JobChanges = Partial<
 
 /** Throws when the idempotency key is taken: see `Store.isTaken`. */
 export async function insertJob(db: Queries, job: StoredJob): Promise<void> {
-  const { labels: own, argv, recorded, spec, error, resourceUsage: usage, provenance, ...plain } = job
+  const { labels: own, argv, recorded, spec, error, artifacts, resourceUsage: usage, provenance, ...plain } = job
   await db
     .insertInto('jobs')
     .values({
@@ -95,6 +97,7 @@ export async function insertJob(db: Queries, job: StoredJob): Promise<void> {
       argv: JSON.stringify(argv),
       spec: json(spec),
       error: json(error),
+      artifacts: json(artifacts),
       resourceUsage: json(usage),
       provenance: json(provenance),
       hasResult: flag(job.hasResult),
@@ -287,11 +290,12 @@ function parseAll(rows: readonly unknown[]): readonly StoredJob[] {
 
 /** As columns hold it: JSON is text, a flag is 0 or 1. */
 function columnsOf<C extends JobChanges>(changes: C) {
-  const { spec, error, resourceUsage: usage, provenance, hasResult, truncated, ...plain } = changes
+  const { spec, error, artifacts, resourceUsage: usage, provenance, hasResult, truncated, ...plain } = changes
   return {
     ...plain,
     ...(spec === undefined ? {} : { spec: json(spec) }),
     ...(error === undefined ? {} : { error: json(error) }),
+    ...(artifacts === undefined ? {} : { artifacts: json(artifacts) }),
     ...(usage === undefined ? {} : { resourceUsage: json(usage) }),
     ...(provenance === undefined ? {} : { provenance: json(provenance) }),
     ...(hasResult === undefined ? {} : { hasResult: flag(hasResult) }),

@@ -84,6 +84,16 @@ export async function findStep(
   return row && storedStep.parse(row)
 }
 
+/** By its sandbox, whichever session it is of. */
+export async function findStepOf(
+  db: Queries,
+  of: { readonly sandbox: string; readonly step: string },
+): Promise<StoredStep | undefined> {
+  const query = db.selectFrom('steps').selectAll().where('id', '=', of.step).where('sandbox', '=', of.sandbox)
+  const row = await query.executeTakeFirst()
+  return row && storedStep.parse(row)
+}
+
 /** By the caller's own id. */
 export async function findStepByKey(
   db: Queries,

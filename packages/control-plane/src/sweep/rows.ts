@@ -21,6 +21,8 @@ export function sweepRows(context: Context, parts: Lifecycle & { readonly heads:
     { name: 'model calls', everyRounds: 1, when: own, run: () => parts.modelCalls.closeLost(parts.doorCalls.seen) },
     { name: 'jobs', everyRounds: 1, when: own, run: () => parts.jobRunner.look() },
     { name: 'old jobs', everyRounds: 60, when: own, run: () => parts.jobRunner.prune() },
+    { name: 'artifacts', everyRounds: 5, when: own, run: () => parts.artifactKeeper.look() },
+    { name: 'bytes of artifacts', everyRounds: 600, when: own, run: () => parts.artifactKeeper.prune() },
     { name: 'usage', everyRounds: 60, when: own, run: () => billLiving(context) },
     { name: 'budgets', everyRounds: 60, when: own, run: () => parts.budgetEnds.look() },
     { name: 'keys', everyRounds: 10, run: () => context.guardKeys.refresh() },

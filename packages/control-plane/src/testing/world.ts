@@ -42,6 +42,7 @@ import { openKillSpill } from '../kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../app/lifecycle-parts.ts'
 import { ModelCatalog } from '../models/catalog.ts'
 import { openReservationDesk } from '../models/reservation-desk.ts'
+import { openArtifactLinkDesk } from '../artifacts/artifact-links.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
 import { Readiness } from '../nodes/readiness.ts'
 import { makeGuardian } from './guardian.ts'
@@ -168,6 +169,8 @@ export class World {
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
       models: new ModelCatalog([]),
+      artifactLinks: await openArtifactLinkDesk(this.home),
+      artifactBounds: { maxBytes: 2 ** 30, quotaBytes: 2 ** 32, quotaCount: 1000 },
       reservations: await openReservationDesk(this.home, this.home),
       doors: this.doors,
       doorNews: new DoorNews(),

@@ -5,6 +5,7 @@ import type { IsolationBackend } from '../isolation/backend.ts'
 import type { HostPaths } from '../isolation/host-paths.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
 import type { GuestListener } from '../session/guest-listener.ts'
+import type { ArtifactStore } from '../artifacts/artifact-files.ts'
 import type { Vault } from '../vault/vault.ts'
 import { adopt } from './adopt.ts'
 import type { DoorDirectories } from './door-directories.ts'
@@ -30,6 +31,7 @@ export interface SandboxesOptions {
   readonly permits: PermitDesk
   readonly doors: DoorDirectories
   readonly vault: Vault
+  readonly artifacts: ArtifactStore
   /** How the guest comes in whose control directory this is. */
   readonly listenerIn: (controlDir: string) => GuestListener
   readonly audit: AuditSink
@@ -54,6 +56,7 @@ export interface Sandboxes {
   readonly sampling: Sampling
   readonly hostPaths: HostPaths
   readonly vault: Vault
+  readonly artifacts: ArtifactStore
   /** Leaves the sandboxes running. */
   close(): Promise<void>
 }
@@ -80,6 +83,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
     sampling: new Sampling(common),
     hostPaths: backend.hostPaths,
     vault: options.vault,
+    artifacts: options.artifacts,
     close: async () => {
       watch.close()
       await Promise.all([...registry.entries.values()].map(async ({ link }) => link.close()))

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { NodeImageDesk } from '../sandboxes/node-images.ts'
 import type { Sandboxes } from '../sandboxes/sandboxes.ts'
 import { send } from './http.ts'
+import { createArtifactRoutes } from './artifact-routes.ts'
 import { createImageRoutes } from './image-routes.ts'
 import { createRoutes, type Handler, type Health } from './routes.ts'
 import { startFollowed } from './start-followed.ts'
@@ -24,7 +25,11 @@ const MAX_CONNECTIONS = 16_384
 
 /** Serves the control plane on a socket that nobody else can open. Returns how to stop; sandboxes go on running. */
 export async function listen(options: ListenOptions): Promise<() => Promise<void>> {
-  const routes = new Map([...createRoutes(options.sandboxes, options.health), ...createImageRoutes(options.images)])
+  const routes = new Map([
+    ...createRoutes(options.sandboxes, options.health),
+    ...createImageRoutes(options.images),
+    ...createArtifactRoutes(options.sandboxes),
+  ])
   const start = async (call: FollowedCall) => startFollowed(options.sandboxes, call)
   const listener = await listenForHttp(
     { unix: options.socket, uid: options.socketUid },

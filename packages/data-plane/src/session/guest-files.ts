@@ -1,5 +1,5 @@
-import type { AirlockError, FileOperation } from '@airlock/contract'
-import type { GuestRequest, GuestResults } from '@airlock/contract/guest'
+import { AirlockError, type FileOperation, type FindFilesRequest } from '@airlock/contract'
+import type { GuestFound, GuestRequest, GuestResults } from '@airlock/contract/guest'
 import { ANSWER_MS, withinDeadline } from './deadline.ts'
 import { Download, type FileTransfer, Upload } from './file-transfer.ts'
 import type { GuestConnection, Op } from './guest-connection.ts'
@@ -16,12 +16,25 @@ export class GuestFiles {
     this.#nextChannel = nextChannel
   }
 
-  async read(path: string, signal?: AbortSignal): Promise<{ size: number; bytes: AsyncIterable<Buffer> }> {
+  /** Regular files by patterns. */
+  async find(asked: FindFilesRequest, signal?: AbortSignal): Promise<GuestFound> {
+    const connection = await this.#wire.connectionSoon(signal)
+    return await request(connection, { op: 'file.find', ...asked }, signal)
+  }
+
+  /** `exactly`: a regular file by no link, at most so long; the guest and this side both see to that. */
+  async read(
+    path: string,
+    signal?: AbortSignal,
+    exactly?: { readonly maxBytes: number },
+  ): Promise<{ size: number; bytes: AsyncIterable<Buffer> }> {
     const { connection, channel } = await this.#channel(signal)
     const download = new Download((offset) => connection.send({ type: 'ack', channel, offset }))
     const release = this.#open(connection, channel, download)
     try {
-      const { size } = await request(connection, { op: 'file.read', path, channel }, signal)
+      const asked = { op: 'file.read', path, channel, ...(exactly ? { exactly } : {}) } as const
+      const { size } = await request(connection, asked, signal)
+      if (exactly && size > exactly.maxBytes) throw new AirlockError('artifact_too_large')
       // Whoever never reads must abort, or the file stays open until the guest's next connection.
       signal?.addEventListener('abort', release, { once: true })
       return { size, bytes: releasing(download.bytes(size, signal), release) }

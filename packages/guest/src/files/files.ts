@@ -7,7 +7,8 @@ import { ArchiveReading } from './archive-reading.ts'
 import { ArchiveWriting } from './archive-writing.ts'
 import { FileChanges } from './changes.ts'
 import { list, stat } from './entries.ts'
-import { openForReading, openForWriting } from './open.ts'
+import { FileFinder } from './find.ts'
+import { openExactly, openForReading, openForWriting } from './open.ts'
 import { FileReading } from './reading.ts'
 import type { Transfer, TransferEvents } from './transfer.ts'
 import { throwUnlessDirectory } from './tree-reader.ts'
@@ -38,10 +39,13 @@ export class Files {
     this.#changes = new FileChanges(options.user, (argv) => options.runAsUser(argv))
   }
 
+  // oxlint-disable-next-line complexity -- one case for each request
   async request(request: FileRequest): Promise<unknown> {
     switch (request.op) {
       case 'file.read':
-        return this.#read(request.channel, resolveFile(request.path))
+        return this.#read(request)
+      case 'file.find':
+        return await new FileFinder(this.#user, request).find()
       case 'file.write':
         return this.#write(request)
       case 'file.pack':
@@ -78,9 +82,11 @@ export class Files {
     for (const transfer of this.#transfers.values()) transfer.cancel()
   }
 
-  #read(channel: number, path: Buffer): { size: number } {
+  #read({ channel, path: asked, exactly }: Extract<FileRequest, { op: 'file.read' }>): { size: number } {
     this.#throwOnBusy(channel)
-    const opened = asUser(this.#user, () => openForReading(path))
+    const path = resolveFile(asked)
+    const open = () => (exactly ? openExactly(path, exactly.maxBytes) : openForReading(path))
+    const opened = asUser(this.#user, open)
     this.#transfers.set(channel, new FileReading(opened, this.#eventsOf(channel)))
     return { size: opened.size }
   }

@@ -1,11 +1,11 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { CHUNK_BYTES } from '@airlock/contract/guest'
-import { GuestFailure } from '../failure.ts'
+import { errnoOf, GuestFailure } from '../failure.ts'
 
 /** What is read at once of a file that does not say how long it is. */
 const UNSIZED_BYTES = 4 * 1024 * 1024
 
-const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NONBLOCK } = constants
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NONBLOCK, O_NOFOLLOW } = constants
 
 export interface Opened {
   readonly fd: number
@@ -25,6 +25,35 @@ export function openForReading(path: Buffer): Opened {
   } catch (error) {
     closeSync(fd)
     throw error
+  }
+}
+
+/**
+ * A regular file at exactly this path: neither it nor a directory above it is a link. Never blocks. Such files as in /proc, which the
+ * kernel makes up, are empty.
+ */
+export function openExactly(path: Buffer, maxBytes: number): Opened {
+  const fd = openNoLink(path)
+  try {
+    const { size } = throwOnSpecialStats(fstatSync(fd))
+    // The name may have been swapped since it was found, and a directory above it for a link.
+    if (!readlinkSync(`/proc/self/fd/${fd}`, { encoding: 'buffer' }).equals(path))
+      throw new GuestFailure('file_changed', 'the path leads through a link, or changed while it was opened')
+    if (size > maxBytes) throw new GuestFailure('file_changed', `the file is larger than ${maxBytes} bytes`)
+    return { fd, size }
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+/** A name that became a link since it was found has changed. */
+function openNoLink(path: Buffer): number {
+  try {
+    return openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+  } catch (error) {
+    if (errnoOf(error) !== 'ELOOP' && errnoOf(error) !== 'ENXIO') throw error
+    throw new GuestFailure('file_changed', 'the path is a link or no file')
   }
 }
 
@@ -48,9 +77,16 @@ export function openForWriting(path: Buffer, mode: 'truncate' | 'append'): numbe
 }
 
 function throwOnSpecial(fd: number): Stats {
-  const stats = fstatSync(fd)
+  try {
+    return throwOnSpecialStats(fstatSync(fd))
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+function throwOnSpecialStats(stats: Stats): Stats {
   if (stats.isFile()) return stats
-  closeSync(fd)
   if (stats.isDirectory()) throw new GuestFailure('is_a_directory', 'the path is a directory')
   throw new GuestFailure('permission_denied', 'the path is not a regular file')
 }

@@ -50,6 +50,11 @@ const COMMAND: Shape = {
 
 const SESSION: Shape = { id: isId, runtime: isOneOf('python', 'node', 'bash'), cwd: isText, env: isEnv }
 
+/** What may be absent of a request. */
+const OPTIONAL: Readonly<Partial<Record<GuestRequest['op'], Shape>>> = {
+  'file.read': { exactly: (value) => isRecord(value) && fits(value, { maxBytes: isCount }) },
+}
+
 /** What may be absent of a command or a session. */
 const LIMITS: Shape = { openFiles: isBound, cpuSeconds: isBound }
 const LIMITED: Shape = { limits: (value) => isRecord(value) && fits(value, {}, LIMITS) }
@@ -78,6 +83,7 @@ const REQUESTS = {
   'session.close': { session: isId },
   step: { step: (value) => isRecord(value) && fits(value, STEP) },
   'file.read': { path: isText, channel: isChannel },
+  'file.find': { patterns: isListOf(isText), files: isCount, names: isCount },
   'file.write': { path: isText, mode: isOneOf('truncate', 'append'), channel: isChannel },
   'file.pack': { path: isText, channel: isChannel },
   'file.unpack': { path: isText, channel: isChannel },
@@ -100,7 +106,7 @@ const MESSAGES: Readonly<Record<string, Shape>> = {
 function isRequest(value: unknown): boolean {
   if (!isRecord(value)) return false
   const { op, ...fields } = value
-  return isOp(op) && fits(fields, REQUESTS[op])
+  return isOp(op) && fits(fields, REQUESTS[op], OPTIONAL[op])
 }
 
 function isOp(value: unknown): value is GuestRequest['op'] {

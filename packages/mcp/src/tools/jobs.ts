@@ -16,6 +16,7 @@ const shown = z.object(
     error: true,
     outputBytes: true,
     truncated: true,
+    artifacts: true,
     createdAt: true,
     startedAt: true,
     endedAt: true,
@@ -29,7 +30,7 @@ export const JOB_TOOLS: readonly Tool[] = [
     title: 'Queue a job',
     description:
       'Queue a command or code that runs in a sandbox of its own and outlives this call, and answer its id at once. Look at it with ' +
-      'get_job, read what it says with read_job_log. Its files end with its sandbox.',
+      'get_job, read what it says with read_job_log. Its files end with its sandbox, but for those that artifacts names by patterns.',
     routes: ['submitJob'],
     input: z.strictObject({
       argv: body.argv,
@@ -41,6 +42,8 @@ export const JOB_TOOLS: readonly Tool[] = [
       env: body.env,
       limits: body.limits,
       files: body.files,
+      inputs: body.inputs,
+      artifacts: body.artifacts,
       timeoutMs: body.timeoutMs,
       queueMs: body.queueMs,
       retries: body.retries,

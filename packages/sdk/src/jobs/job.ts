@@ -10,6 +10,12 @@ export interface JobFile {
   readonly content: string | Uint8Array
 }
 
+/** An artifact, and where its content is when the job begins. */
+export interface JobArtifactInput {
+  readonly artifact: string
+  readonly path: string
+}
+
 export interface JobOptions {
   readonly template?: string | undefined
   readonly agent?: string | undefined
@@ -17,6 +23,11 @@ export interface JobOptions {
   readonly limits?: SomeLimits | undefined
   readonly tier?: 'standard' | 'strict' | undefined
   readonly files?: readonly JobFile[] | undefined
+  /** Artifacts that it is given as files. */
+  readonly inputs?: readonly JobArtifactInput[] | undefined
+  /** Files to keep as artifacts when it ends, by patterns: absolute, or relative to /workspace. */
+  readonly artifacts?: readonly string[] | undefined
+  readonly artifactTtlMs?: number | undefined
   /** Of one try. */
   readonly timeoutMs?: number | undefined
   /** How long it may wait to begin. */

@@ -48,8 +48,25 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
   }
 }
 
-function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | 'jobs'> {
+function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | 'jobs' | 'artifacts'> {
   return {
+    artifacts: {
+      collect: async (caller, id, { patterns, signal }) =>
+        core.artifacts.collect(id, {
+          patterns,
+          read: async (path) => {
+            const { bytes } = await core.readFile(caller, id, { path, signal })
+            return Buffer.concat(await Array.fromAsync(bytes))
+          },
+        }),
+      upload: async (_caller, of) => core.artifacts.upload(of),
+      list: async (_caller, query) => core.artifacts.list(query),
+      get: async (_caller, id) => core.artifacts.get(id),
+      download: async (_caller, id) => core.artifacts.download(id),
+      link: async (_caller, id) => core.artifacts.link(id),
+      downloadLinked: async () => core.artifacts.downloadLinked(),
+      remove: async (_caller, id) => core.artifacts.remove(id),
+    },
     jobs: {
       submit: async (_caller, body) => core.jobs.submit(body),
       list: async (_caller, query) => core.jobs.list(query),

@@ -46,6 +46,7 @@ import type { StepRef } from '../../sessions/steps.ts'
 import { changedLimits } from '../../sandboxes/fill-limits.ts'
 import { packDirectory, unpackInto } from './test-archive.ts'
 import { remove, rethrowFileError, stat } from './test-files.ts'
+import { TestArtifacts } from './test-artifacts.ts'
 import { TestCommand } from './test-command.ts'
 import { TestJobs } from './test-jobs.ts'
 import { TestSessions } from './test-sessions.ts'
@@ -58,6 +59,7 @@ import { TestTemplates } from './test-templates.ts'
 export class TestCore {
   readonly sandboxes = new Map<string, Sandbox>()
   readonly jobs = new TestJobs()
+  readonly artifacts = new TestArtifacts()
   readonly evidence: { records: AuditRecord[]; lines: string[]; head: SignedHead; publicKey: string }
   /** The last image that was imported, as it came. */
   imported: Uint8Array = new Uint8Array()

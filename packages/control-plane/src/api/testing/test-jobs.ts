@@ -102,6 +102,7 @@ function newJob(body: SubmitJobBody, { state: command }: TestCommand): Job {
     error: null,
     outputBytes: 0,
     truncated: false,
+    artifacts: null,
     resourceUsage: null,
     provenance: null,
     createdAt: now,

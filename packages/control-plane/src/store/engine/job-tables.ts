@@ -31,6 +31,7 @@ export interface JobTable {
   cause: string | null
   error: string | null
   truncated: number
+  artifacts: string | null
   resourceUsage: string | null
   provenance: string | null
   logBytes: number

@@ -19,6 +19,7 @@ import { fullOutputs } from '../migrations/0015-full-outputs.ts'
 import { sandboxDoors } from '../migrations/0016-sandbox-doors.ts'
 import { modelCalls } from '../migrations/0017-model-calls.ts'
 import { sandboxModels } from '../migrations/0018-sandbox-models.ts'
+import { artifacts } from '../migrations/0022-artifacts.ts'
 import { jobs } from '../migrations/0019-jobs.ts'
 import { keyPersons } from '../migrations/0020-key-persons.ts'
 import { modelCallEnds } from '../migrations/0021-model-call-ends.ts'
@@ -46,6 +47,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0019-jobs': jobs,
   '0020-key-persons': keyPersons,
   '0021-model-call-ends': modelCallEnds,
+  '0022-artifacts': artifacts,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

@@ -1,3 +1,4 @@
+import type { ArtifactTable } from './artifact-table.ts'
 import type { JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
 
 /**
@@ -33,6 +34,7 @@ export interface Tables {
   readonly metricDetails: MetricDetailTable
   readonly metricPoints: MetricPointTable
   readonly alerts: AlertTable
+  readonly artifacts: ArtifactTable
   readonly jobs: JobTable
   readonly jobQueues: JobQueueTable
   readonly jobLogs: JobLogTable

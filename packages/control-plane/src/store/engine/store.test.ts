@@ -48,7 +48,7 @@ for (const dialect of ALL_DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals artifacts audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -85,8 +85,10 @@ for (const dialect of ALL_DIALECTS)
       async function undoModelCalls(of: StorePlace): Promise<void> {
         await stores.run(of, 'alter table api_keys drop column person')
         await stores.run(of, "delete from kysely_migration where name = '0020-key-persons'")
-        for (const table of ['job_logs', 'job_queues', 'jobs']) await stores.run(of, `drop table ${table}`)
-        await stores.run(of, "delete from kysely_migration where name = '0019-jobs'")
+        const tables = ['artifacts', 'model_call_ends', 'job_logs', 'job_queues', 'jobs']
+        for (const table of tables) await stores.run(of, `drop table ${table}`)
+        for (const name of ['0022-artifacts', '0021-model-call-ends', '0019-jobs'])
+          await stores.run(of, `delete from kysely_migration where name = '${name}'`)
         for (const column of ['models', 'model_limits'])
           await stores.run(of, `alter table sandboxes drop column ${column}`)
         for (const column of ['calls', 'tokens'])

@@ -1,0 +1,23 @@
+import { afterAll, describe, it } from 'vitest'
+import { type CrashCase, CRASHES, crashName } from '../lifecycle/crash-table.ts'
+import { CrashRuns } from '../lifecycle/crash.ts'
+import { requires } from '../support/requires.ts'
+
+/** Where bytes and rows are furthest apart. The crash tests of the whole table draw from the rest. */
+const CASES = [
+  'artifact.stored of the control-plane',
+  'artifact.row-ready of the control-plane',
+  'artifact.row-removed of the control-plane',
+  'artifact.stored of the data-plane',
+].map((name) => CRASHES.find((one) => crashName(one) === name))
+
+describe('kill -9 while artifacts are kept', requires('root', 'crun'), () => {
+  const runs = new CrashRuns()
+  afterAll(async () => runs.stop())
+
+  it.each(CASES.filter((one): one is CrashCase => one !== undefined).map((one) => [crashName(one), one] as const))(
+    'at %s leaves each artifact whole or gone',
+    { timeout: 240_000 },
+    async (_, one) => runs.run(one),
+  )
+})
