@@ -48,7 +48,7 @@ for (const dialect of ALL_DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents alerts api_keys approvals artifacts audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals artifacts audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_call_ends model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
