@@ -112,7 +112,6 @@ export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
   askAnswer,
   askBody,
-  BUILT_DOORS,
   connection,
   controlCall,
   connectSandboxBody,
@@ -131,7 +130,6 @@ export {
   doorsChange,
   fromControlPlane,
   fromDoors,
-  isBuilt,
   MAX_DOOR_CALLS,
   openDoors,
   openDoorsRequest,
@@ -141,7 +139,6 @@ export {
   type ConnectSandboxBody,
   type AskAnswer,
   type AskBody,
-  type BuiltDoor,
   type ControlCall,
   type DoorConfig,
   type DoorName,
@@ -491,3 +488,4 @@ export {
 } from './config/monitor-settings.ts'
 export * from './jobs.ts'
 export * from './models.ts'
+export * from './tools.ts'

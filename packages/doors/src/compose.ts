@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
+import { brokerDoor } from './broker/broker-door.ts'
+import { closeLateTool } from './broker/close-late-tool.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 import { egressDoor } from './egress/egress-door.ts'
@@ -23,6 +25,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
     onLateConnection: (late) => closeLate(controlPlane, late, log),
     onLost: () => doors.lost(),
+    onLateTool: (late) => closeLateTool(controlPlane, late, log),
     onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
   const closer = new CallCloser(controlPlane, log)
@@ -32,6 +35,7 @@ export async function compose(config: DoorsConfig, log: Log): Promise<{ stop(): 
     control: controlDoor({ controlPlane, log }),
     llm: llmDoor({ controlPlane, keys, closer, preparation, log }),
     egress: egressDoor({ controlPlane, log, settings: config.egress }),
+    broker: brokerDoor({ controlPlane, keys, log }),
   })
   const listener = await listen({
     doors,

@@ -108,6 +108,7 @@ function ofText(rule: PolicyRule, text: string): Operation {
   if (rule.kind === 'command')
     return { kind: 'command', argv: ['/bin/sh', '-c', text], cwd: '/workspace', env: [], timeoutMs: 0 }
   if (rule.kind === 'model') return { kind: 'model', model: text }
+  if (rule.kind === 'tool') return { kind: 'tool', tool: text }
   if (namesActions(rule)) return { kind: 'other', payload: { action: text } }
   if (rule.kind === 'network') return ofAddress(text)
   return ofPlace(rule, text)

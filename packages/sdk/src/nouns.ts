@@ -110,6 +110,9 @@ export type {
   UsageQuery,
   UsageReport,
   UsageRow,
+  Secret,
+  Tool,
+  ToolInput,
   Webhook,
   WebhookEvent,
 } from '@airlock/contract'

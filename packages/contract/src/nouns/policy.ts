@@ -12,6 +12,7 @@ export const RULE_KINDS = [
   'mount',
   'network',
   'model',
+  'tool',
   'quota',
   'tier',
   'operation',
@@ -107,6 +108,7 @@ const networkMatch = z
   })
   .refine(atLeastOne, 'must name something')
 const modelMatch = z.strictObject({ models: globs })
+const toolMatch = z.strictObject({ tools: globs })
 const quotaMatch = z.strictObject({
   over: z
     .strictObject({
@@ -147,7 +149,7 @@ const when = z.strictObject({
 })
 
 /**
- * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a point, or an action where the rule
+ * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a tool, a point, or an action where the rule
  * names actions. A list is an argv. Anything else is an operation written out.
  */
 const example = z.union([
@@ -181,6 +183,7 @@ export const policyRule = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('mount'), match: mountMatch, ...shared }),
   z.strictObject({ kind: z.literal('network'), match: networkMatch, ...shared }),
   z.strictObject({ kind: z.literal('model'), match: modelMatch, ...shared }),
+  z.strictObject({ kind: z.literal('tool'), match: toolMatch, ...shared }),
   z.strictObject({ kind: z.literal('quota'), match: quotaMatch, ...shared }),
   z.strictObject({ kind: z.literal('tier'), match: tierMatch, ...shared }),
   z.strictObject({ kind: z.literal('operation'), match: operationMatch, ...shared }),

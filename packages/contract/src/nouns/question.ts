@@ -52,6 +52,12 @@ export const operation = z.discriminatedUnion('kind', [
     traffic: z.enum(['tls', 'http', 'raw']).optional(),
   }),
   z.strictObject({ kind: z.literal('model'), model: z.string() }),
+  z.strictObject({
+    kind: z.literal('tool'),
+    tool: z.string(),
+    /** Of the call. */
+    params: z.record(z.string(), z.json()).optional(),
+  }),
   /** Everything else that has an effect: what is asked for, as its record shows it. */
   z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),
 ])

@@ -23,6 +23,7 @@ import { parseCall } from './parse.ts'
 import { type Exchange, sendAnswer, sendError } from './reply.ts'
 import { agentHandlers } from './routes/agents.ts'
 import { approvalHandlers } from './routes/approvals.ts'
+import { toolHandlers } from './routes/tools.ts'
 import { auditHandlers } from './routes/audit.ts'
 import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
@@ -302,6 +303,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...keyHandlers(app.keys),
     ...killHandlers(app.killswitch),
     ...approvalHandlers(app),
+    ...toolHandlers(app),
     ...tenantHandlers(app.tenants),
     ...modelHandlers(app),
     ...policyHandlers(app),

@@ -23,6 +23,7 @@ import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
 import { ModelCalls } from '../models/model-calls.ts'
+import { ToolCalls } from '../tools/tool-calls.ts'
 import { Pauses } from '../sandboxes/pauses.ts'
 import { Receipts } from '../evidence/receipts.ts'
 import { Reconciler } from '../sweep/reconcile.ts'
@@ -102,7 +103,7 @@ export function createLifecycle(context: Context): Lifecycle {
     stepWatch,
     connections,
     modelCalls,
-    doorCalls: new DoorCalls({ control: doorControl, models: modelCalls, network: new NetworkConnections(context) }),
+    doorCalls: doorCallsOf(context, { control: doorControl, models: modelCalls }),
     termination,
     templates,
     creation,
@@ -120,4 +121,9 @@ export function createLifecycle(context: Context): Lifecycle {
     approvals: new ApprovalAnswers(context),
     ...createJobs(context, { creation, commands, files, termination, receipts }),
   }
+}
+
+function doorCallsOf(context: Context, of: { readonly control: DoorControl; readonly models: ModelCalls }): DoorCalls {
+  const tools = new ToolCalls(context, { admit: async (call) => of.control.admit(call, 'tool') })
+  return new DoorCalls({ ...of, network: new NetworkConnections(context), tools })
 }

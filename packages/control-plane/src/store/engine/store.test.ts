@@ -48,7 +48,7 @@ for (const dialect of ALL_DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes sessions steps templates tenants usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes secrets sessions steps templates tenants tool_counts tools usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -83,8 +83,9 @@ for (const dialect of ALL_DIALECTS)
 
       /** Steps are undone from the last. */
       async function undoModelCalls(of: StorePlace): Promise<void> {
-        for (const table of ['job_logs', 'job_queues', 'jobs']) await stores.run(of, `drop table ${table}`)
-        await stores.run(of, "delete from kysely_migration where name = '0019-jobs'")
+        for (const table of ['tool_counts', 'tools', 'secrets', 'job_logs', 'job_queues', 'jobs'])
+          await stores.run(of, `drop table ${table}`)
+        await stores.run(of, "delete from kysely_migration where name in ('0019-jobs', '0020-tools')")
         for (const column of ['models', 'model_limits'])
           await stores.run(of, `alter table sandboxes drop column ${column}`)
         for (const column of ['calls', 'tokens'])
