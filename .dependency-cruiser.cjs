@@ -142,6 +142,7 @@ const RESTRICTED = [
       'packages/doors/src/server.ts',
       'packages/guest/src/transport/',
       'packages/guest/src/doors/',
+      'packages/guest/src/tool/',
       'packages/guest/src/process/',
       'packages/guest/src/kernels/node/control.ts',
       'packages/sdk/',

@@ -79,7 +79,9 @@ export default defineConfig({
       {
         test: {
           name: 'product',
-          include: ['test/{artifacts,dashboard,jobs,lifecycle,mcp,models,security,sessions,templates}/**/*.test.ts'],
+          include: [
+            'test/{artifacts,dashboard,jobs,lifecycle,mcp,models,security,sessions,templates,tools}/**/*.test.ts',
+          ],
           exclude: [LONG, '**/*.gate.test.ts', FLOODS],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           isolate: false,

@@ -24,6 +24,7 @@ const options = {
 
 await buildKernels()
 await bundle('main.ts', OUTFILE)
+await bundle('tool/main.ts', join(dirname(OUTFILE), 'airlock-tool.cjs'))
 console.log(`built the guest: ${Math.ceil(statSync(OUTFILE).size / 1024)} KB`)
 
 /** Files are replaced one by one: a sandbox may have the directory bound. */

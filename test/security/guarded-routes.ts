@@ -72,6 +72,20 @@ const budget = async ({ admin }: Place): Promise<unknown> => [
 
 const draft = { document: { name: 'draft', rules: [] } }
 
+const sealed = {
+  origin: 'https://service.example',
+  keyId: '0'.repeat(16),
+  sealed: `als_${'A'.repeat(43)}.${'A'.repeat(16)}.AAAA`,
+}
+const tool = {
+  description: 'Wanted.',
+  origin: 'https://service.example',
+  method: 'GET',
+  path: '/',
+  parameters: { properties: {} },
+  scope: ['/'],
+}
+
 /** Each route that Guardian guards, with a request and how its effect is seen. One without a row does not compile. */
 export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   createSandbox: { ask: () => ({ body: { name: 'wanted' } }), look: sandboxes },
@@ -97,6 +111,16 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   downloadArtifact: { ask: ({ artifact }) => ({ params: { id: artifact } }) },
   linkArtifact: { ask: ({ artifact }) => ({ params: { id: artifact }, body: {} }) },
   downloadLinkedArtifact: { ask: ({ link }) => ({ params: { token: link } }) },
+  putSecret: {
+    ask: () => ({ params: { name: 'wanted' }, body: sealed }),
+    look: async ({ admin }) => (await admin.secrets.list()).length,
+    // It was sealed to no key of the server.
+    answers: 503,
+  },
+  putTool: {
+    ask: () => ({ params: { name: 'wanted' }, body: tool }),
+    look: async ({ admin }) => (await admin.tools.list()).length,
+  },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),
     look: async ({ admin, paused }) => (await admin.sandboxes.get(paused.id)).data.state,

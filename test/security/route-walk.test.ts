@@ -4,7 +4,7 @@ import { deadline, waitFor } from '@airlock/std'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/server.ts'
 import { connectHttp, errorOf as toolError } from '../mcp/client.ts'
-import { type Asked, TOOL_WALK, WALK, type Steps, type Things } from './route-walk.ts'
+import { type Asked, TOOL_WALK, WALK, WALKED_TOOL, type Steps, type Things } from './route-walk.ts'
 
 /**
  * Every route of the table, asked by everybody who must not be answered: without a key, with one that is over, with a lesser
@@ -357,6 +357,8 @@ async function makeThings(): Promise<Things> {
   const { key } = await admin.keys.create({ name: 'walked-key', role: 'developer' })
   const { webhook } = await admin.webhooks.create({ url: 'http://127.0.0.1:9/walked', events: ['kill'] })
   await admin.policies.put({ name: 'walked-policy', rules: [] })
+  await admin.secrets.put('walked-secret', { value: 'walked-secret-value', origin: WALKED_TOOL.origin })
+  await admin.tools.put('walked-tool', WALKED_TOOL)
   const job = await client(agentsOwn).jobs.submit(['echo', 'walked-log'])
   await job.wait()
   return {
@@ -374,6 +376,8 @@ async function makeThings(): Promise<Things> {
     policy: 'walked-policy',
     approval: await makeApproval(sandbox.id),
     webhook: webhook.id,
+    secret: 'walked-secret',
+    tool: 'walked-tool',
     tenant: 'acme',
     file: 'walked-file',
   }
@@ -411,6 +415,8 @@ function absentThings(): Things {
     policy: 'absent-policy',
     approval: `apr_${none}`,
     webhook: `whk_${none}`,
+    secret: 'absent-secret',
+    tool: 'absent-tool',
     tenant: 'absent-tenant',
     file: 'absent-file',
   }

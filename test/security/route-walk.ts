@@ -1,4 +1,5 @@
 import type { ErrorCode, Role, RouteName } from '@airlock/contract'
+import type { ToolInput } from '@airlock/sdk'
 
 /** What a tenant has, by id: another tenant's caller knows all of it and gets none. */
 export interface Things {
@@ -16,6 +17,8 @@ export interface Things {
   readonly policy: string
   readonly approval: string
   readonly webhook: string
+  readonly secret: string
+  readonly tool: string
   readonly tenant: string
   readonly file: string
 }
@@ -69,6 +72,21 @@ const draft = { document: { name: 'own-policy', rules: [] } }
 const reading = { kind: 'file', action: 'read', path: '/etc/x' }
 const ofApproval = (of: Things): Asked => ({ params: { id: of.approval } })
 const ofWebhook = (of: Things): Asked => ({ params: { id: of.webhook } })
+const ofSecret = (of: Things): Asked => ({ params: { name: of.secret } })
+const ofTool = (of: Things): Asked => ({ params: { name: of.tool } })
+const SEALED = {
+  origin: 'https://service.example',
+  keyId: '0'.repeat(16),
+  sealed: `als_${'A'.repeat(43)}.${'A'.repeat(16)}.AAAA`,
+}
+export const WALKED_TOOL: ToolInput = {
+  description: 'Walked.',
+  origin: 'https://service.example',
+  method: 'GET',
+  path: '/',
+  parameters: { properties: {} },
+  scope: ['/'],
+}
 const atFile = inSandbox((of) => ({ query: { path: of.file } }))
 
 const killOf = (of: Things): Asked => ({ body: { scope: 'sandbox', target: of.sandbox } })
@@ -83,6 +101,8 @@ const KILL = { hidden: 'sandbox_not_found', platform: 'may', bound: 'forbidden' 
 const POLICY = { hidden: 'policy_not_found', bound: 'may' } as const
 const APPROVAL = { hidden: 'approval_not_found' } as const
 const WEBHOOK = { hidden: 'webhook_not_found' } as const
+const SECRET = { hidden: 'secret_not_found' } as const
+const TOOL = { hidden: 'tool_not_found', bound: 'may' } as const
 const KEY = { hidden: 'key_not_found', platform: 'may' } as const
 /** Templates are the tenant's: whoever is bound to an agent may use and change them. */
 const TEMPLATE = { hidden: 'template_not_found', bound: 'may' } as const
@@ -239,6 +259,15 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   approveApproval: { ask: ofApproval, ...APPROVAL },
   rejectApproval: { ask: ofApproval, ...APPROVAL },
   revokeApproval: { ask: ofApproval, ...APPROVAL },
+  getSealKey: { ask: nothing },
+  listSecrets: { ask: nothing },
+  // It was sealed to no key of the server.
+  putSecret: { ask: () => ({ params: { name: 'own-secret' }, body: SEALED }), answers: 503 },
+  removeSecret: { ask: ofSecret, ...SECRET },
+  listTools: { ask: nothing, bound: 'may' },
+  getTool: { ask: ofTool, ...TOOL },
+  putTool: { ask: () => ({ params: { name: 'own-tool' }, body: WALKED_TOOL }) },
+  removeTool: { ask: ofTool, hidden: 'tool_not_found' },
   createWebhook: { ask: () => ({ body: { url: 'http://127.0.0.1:9/', events: ['kill'] } }) },
   listWebhooks: { ask: nothing },
   getWebhook: { ask: ofWebhook, ...WEBHOOK },

@@ -132,6 +132,14 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Hosts that sandboxes may connect to: ls, allow, deny; uses the admin key.',
     load: async () => (await import('./verbs/egress.ts')).defineEgress,
   },
+  tool: {
+    about: 'Services that programs in sandboxes call: ls, get, put, rm, allow, deny; uses the admin key.',
+    load: async () => (await import('./verbs/tool.ts')).defineTool,
+  },
+  secret: {
+    about: 'Credentials of tools: put, ls, rm; uses the admin key.',
+    load: async () => (await import('./verbs/secret.ts')).defineSecret,
+  },
   budget: {
     about: 'What agents may use: get, and set with the admin key.',
     load: async () => (await import('./verbs/budget.ts')).defineBudget,

@@ -140,6 +140,11 @@ export const BOUNDS = {
   /** What is written by an ask is read before it is asked, up to this. */
   askedBytes: 16 * MIB,
   noteLength: 1000,
+  /** Secrets and tools of one tenant. */
+  secrets: 64,
+  tools: 128,
+  /** Calls of tools of one sandbox in its life; denied ones count. */
+  toolCalls: 500,
   /** Webhooks of one tenant. */
   webhooks: 16,
   webhookUrl: 2048,

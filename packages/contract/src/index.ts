@@ -112,7 +112,6 @@ export { BOUNDS, DEFAULTS, SESSION_TEMPLATES } from './defaults.ts'
 export {
   askAnswer,
   askBody,
-  BUILT_DOORS,
   connection,
   controlCall,
   connectSandboxBody,
@@ -132,7 +131,6 @@ export {
   doorsChange,
   fromControlPlane,
   fromDoors,
-  isBuilt,
   MAX_DOOR_CALLS,
   openDoors,
   openDoorsRequest,
@@ -142,7 +140,6 @@ export {
   type ConnectSandboxBody,
   type AskAnswer,
   type AskBody,
-  type BuiltDoor,
   type ControlCall,
   type DoorConfig,
   type DoorName,
@@ -493,3 +490,4 @@ export {
 export * from './jobs.ts'
 export * from './artifacts.ts'
 export * from './models.ts'
+export * from './tools.ts'

@@ -58,6 +58,7 @@ import { openArtifactLinkDesk } from './artifacts/artifact-links.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
 import { NodeLease } from './nodes/node-lease.ts'
 import { Readiness } from './nodes/readiness.ts'
+import { SealKeyFile } from './tools/seal-key-file.ts'
 import { WebhookQueue } from './webhooks/queue.ts'
 import { createApp } from './app/app.ts'
 import { ControlPlane } from './serve.ts'
@@ -108,6 +109,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     sandboxTokens,
     models: new ModelCatalog(config.models),
     reservations,
+    sealKey: new SealKeyFile(config.publicDir),
     doors: new DoorsClient({ unix: config.doorsSocket }),
     killSpill,
     artifactLinks,

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { Failpoint } from '@airlock/contract'
 import { dropPrivileges, type Log } from '@airlock/std'
 import type { DoorsConfig } from './config.ts'
+import { brokerDoor } from './broker/broker-door.ts'
+import { closeLateTool } from './broker/close-late-tool.ts'
 import { controlDoor } from './control/control-door.ts'
 import { Doors } from './doors.ts'
 import { egressDoor } from './egress/egress-door.ts'
@@ -30,6 +32,7 @@ export async function compose(config: DoorsConfig, { log, failpoint }: Host): Pr
     onCut: ({ sandbox, connections }) => setImmediate(() => doors.cut(sandbox, connections)),
     onLateConnection: (late) => closeLate(controlPlane, late, log),
     onLost: () => doors.lost(),
+    onLateTool: (late) => closeLateTool(controlPlane, late, log),
     onLateOpen: ({ callId, sandbox }) => closer.close({ ...new CallEnd(callId).report(null), sandbox }),
   })
   const closer = new CallCloser(controlPlane, log)
@@ -39,6 +42,7 @@ export async function compose(config: DoorsConfig, { log, failpoint }: Host): Pr
     control: controlDoor({ controlPlane, log }),
     llm: llmDoor({ controlPlane, keys, closer, preparation, failpoint, log }),
     egress: egressDoor({ controlPlane, log, settings: config.egress }),
+    broker: brokerDoor({ controlPlane, keys, log }),
   })
   const listener = await listen({
     doors,

@@ -27,6 +27,7 @@ beforeEach(() => {
       const door = await open(at)
       return { ...door, configure: (config) => void configured.push(config) }
     },
+    broker: async () => Promise.reject(new Error('not opened here')),
     egress: async () => Promise.reject(new Error('not opened here')),
     llm: async () => Promise.reject(new AirlockError('sandbox_not_found')),
   })

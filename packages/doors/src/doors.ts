@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { AirlockError, type BuiltDoor, type DoorConfig, type DoorsChange, type OpenDoors } from '@airlock/contract'
+import { AirlockError, type DoorName, type DoorConfig, type DoorsChange, type OpenDoors } from '@airlock/contract'
 import { KeyedLock } from '@airlock/std'
 
-export type ConfigOf<N extends BuiltDoor> = Extract<DoorConfig, { door: N }>
+export type ConfigOf<N extends DoorName> = Extract<DoorConfig, { door: N }>
 
 /** `lost`: the control plane is away, so what it takes back is not heard. */
 export type DoorChange = DoorsChange['what'] | 'lost'
@@ -14,7 +14,7 @@ export interface Door<C extends DoorConfig = DoorConfig> {
   configure(config: C): void
   /** What was decided before does not hold any more. */
   changed(what: DoorChange): void
-  /** Ends these connections to hosts, or calls of models. Absent for a door that has none. */
+  /** Ends these connections to hosts, or calls of models or tools. Absent for a door that has none. */
   cut?(connections: readonly string[]): void
   /** Lets nobody in any more, cuts connections, and leaves no socket behind. */
   close(): Promise<void>
@@ -30,7 +30,7 @@ export type OpenDoor<C extends DoorConfig = DoorConfig> = (at: {
   readonly config: C
 }) => Promise<Door<C>>
 
-type Kinds = { readonly [N in BuiltDoor]: OpenDoor<ConfigOf<N>> }
+type Kinds = { readonly [N in DoorName]: OpenDoor<ConfigOf<N>> }
 
 interface Opened {
   readonly config: DoorConfig
@@ -41,7 +41,7 @@ interface Opened {
 export class Doors {
   readonly #dir: string
   readonly #kinds: Kinds
-  readonly #open = new Map<string, ReadonlyMap<BuiltDoor, Opened>>()
+  readonly #open = new Map<string, ReadonlyMap<DoorName, Opened>>()
   readonly #turns = new KeyedLock()
 
   constructor(dir: string, kinds: Kinds) {
@@ -55,7 +55,7 @@ export class Doors {
    */
   async open(sandbox: string, configs: readonly DoorConfig[]): Promise<void> {
     await this.#turns.run(sandbox, async () => {
-      const before = this.#open.get(sandbox) ?? new Map<BuiltDoor, Opened>()
+      const before = this.#open.get(sandbox) ?? new Map<DoorName, Opened>()
       const fresh = await this.#openAll(
         sandbox,
         configs.filter(({ door }) => !before.has(door)),
@@ -101,8 +101,8 @@ export class Doors {
   }
 
   /** All or nothing. */
-  async #openAll(sandbox: string, configs: readonly DoorConfig[]): Promise<ReadonlyMap<BuiltDoor, Opened>> {
-    const opened = new Map<BuiltDoor, Opened>()
+  async #openAll(sandbox: string, configs: readonly DoorConfig[]): Promise<ReadonlyMap<DoorName, Opened>> {
+    const opened = new Map<DoorName, Opened>()
     try {
       for (const config of configs) opened.set(config.door, { config, door: await this.#openOne(sandbox, config) })
       return opened
@@ -122,11 +122,13 @@ export class Doors {
         return this.#kinds.llm({ sandbox, dir, config })
       case 'egress':
         return this.#kinds.egress({ sandbox, dir, config })
+      case 'broker':
+        return this.#kinds.broker({ sandbox, dir, config })
     }
   }
 }
 
-function kept(opened: Opened | undefined, config: DoorConfig): readonly (readonly [BuiltDoor, Opened])[] {
+function kept(opened: Opened | undefined, config: DoorConfig): readonly (readonly [DoorName, Opened])[] {
   if (!opened) return []
   if (opened.config.version !== config.version) opened.door.configure(config)
   return [[config.door, { door: opened.door, config }]]

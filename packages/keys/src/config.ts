@@ -26,6 +26,10 @@ const keysConfig = z.strictObject({
   socket: absolute,
   /** The uid that may open it beside root. */
   socketUid: z.int().nullable(),
+  /** The private key that opens secrets; made at the first start. */
+  sealKeyFile: absolute,
+  /** Addresses that are not public and may be dialled for tools all the same. */
+  listed: z.array(z.strictObject({ address: z.string(), port: z.int() })),
   upstreams: z.record(upstreamName, upstream),
   /** The user to become once the socket is there; null keeps the present one. */
   drop: z.strictObject({ uid: z.int().min(1), gid: z.int().min(1) }).nullable(),

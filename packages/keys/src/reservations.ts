@@ -1,6 +1,13 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { AirlockError, RESERVATION_KEY_FILE, type Reservation, verifyReservation } from '@airlock/contract'
+import {
+  AirlockError,
+  RESERVATION_KEY_FILE,
+  type Reservation,
+  type ToolOrder,
+  verifyReservation,
+  verifyToolOrder,
+} from '@airlock/contract'
 import type { Clock } from '@airlock/std'
 import { WatchedFile } from './watched-file.ts'
 
@@ -14,8 +21,11 @@ interface DeskOptions {
   readonly clock: Clock
 }
 
+type Spendable = Pick<Reservation, 'callId' | 'node' | 'life' | 'expiresAt'>
+type Verify<T> = (text: string, key: KeyObject, now: number) => T
+
 /**
- * Takes each reservation once. Call ids are remembered until they expire. A reservation names the life of the process that
+ * Takes each reservation, and each order of a call, once. Call ids are remembered until they expire. A reservation names the life of the process that
  * may take it, so a restart may forget: it makes all earlier reservations worthless.
  */
 export class ReservationDesk {
@@ -33,18 +43,29 @@ export class ReservationDesk {
 
   /** Fails closed: forged, expired, of another node or life, or taken before is `reservation_rejected`. */
   take(text: string): Reservation {
-    const { life, clock } = this.#options
+    return this.#take(text, verifyReservation)
+  }
+
+  /** The same of one call of a tool. */
+  takeOrder(text: string): ToolOrder {
+    return this.#take(text, verifyToolOrder)
+  }
+
+  #take<T extends Spendable>(text: string, verify: Verify<T>): T {
     const key = this.#key.get()
     if (key === undefined) throw rejected('cannot be verified: the control plane has published no key')
-    const now = clock.now()
-    const reservation = verifyReservation(text, key, now)
-    if (reservation.node !== this.#node.get()) throw rejected('is for another node')
-    if (reservation.life !== life) throw rejected('is for an earlier life of this process')
+    const now = this.#options.clock.now()
+    return this.#spend(verify(text, key, now), now)
+  }
+
+  #spend<T extends Spendable>(signed: T, now: number): T {
+    if (signed.node !== this.#node.get()) throw rejected('is for another node')
+    if (signed.life !== this.#options.life) throw rejected('is for an earlier life of this process')
     this.#forgetExpired(now)
-    if (this.#taken.has(reservation.callId)) throw rejected('was used before')
+    if (this.#taken.has(signed.callId)) throw rejected('was used before')
     if (this.#taken.size >= MOST_REMEMBERED) throw rejected('cannot be remembered: too many are in use')
-    this.#taken.set(reservation.callId, reservation.expiresAt)
-    return reservation
+    this.#taken.set(signed.callId, signed.expiresAt)
+    return signed
   }
 
   /** Stops at the first that is still good; expired ones behind it wait for a later call. */

@@ -3,10 +3,12 @@ import { AirlockError, type KeysHealth } from '@airlock/contract'
 import type { Log } from '@airlock/std'
 import { listenForHttp, type PrivateListener, refuse, sendJson } from '@airlock/wire'
 import type { Calls } from './calls.ts'
+import type { Tools } from './tools/tools.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 interface ListenOptions {
   readonly calls: Calls
+  readonly tools: Tools
   readonly upstreams: ReadonlyMap<string, Upstream>
   readonly socket: string
   readonly socketUid: number | null
@@ -19,10 +21,18 @@ const MAX_CONNECTIONS = 8192
 const REQUEST_MS = 60_000
 
 /** Serves the doors on a socket that nobody else can open: the table of `contract/keys-api.ts`. */
-export async function listen({ calls, upstreams, socket, socketUid, log }: ListenOptions): Promise<PrivateListener> {
+export async function listen({
+  calls,
+  tools,
+  upstreams,
+  socket,
+  socketUid,
+  log,
+}: ListenOptions): Promise<PrivateListener> {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = '', url = '' } = request
     if (method === 'POST' && url === '/call') return calls.answer(request, response)
+    if (method === 'POST' && url === '/tool') return tools.answer(request, response)
     if (method !== 'GET' || url !== '/health') throw new AirlockError('route_not_found')
     const health: KeysHealth = { upstreams: [...upstreams.values()].map((upstream) => upstream.health) }
     sendJson(response, 200, health)

@@ -112,6 +112,7 @@ function ofText(rule: PolicyRule, text: string): Operation {
     const action = rule.match.actions?.[0] ?? 'collect'
     return { kind: 'artifact', action, name: text, bytes: 0, count: 1 }
   }
+  if (rule.kind === 'tool') return { kind: 'tool', tool: text }
   if (namesActions(rule)) return { kind: 'other', payload: { action: text } }
   if (rule.kind === 'network') return ofAddress(text)
   return ofPlace(rule, text)

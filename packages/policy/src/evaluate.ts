@@ -8,7 +8,7 @@ import { ASK, type CompiledRule } from './rules.ts'
 /**
  * What the policies say together: of the rules that match, the strictest holds. What none of them speaks of is as the
  * strictest default says; of a command line that is every single program in it. What reaches out of a sandbox is asked about
- * unless a rule names it, and a host is denied: no default and no rule about points alone lets it pass.
+ * unless a rule names it, and a host or a tool is denied: no default and no rule about points alone lets it pass.
  */
 export function evaluate(
   policies: readonly CompiledPolicy[],
@@ -25,15 +25,16 @@ export function evaluate(
   return asked.decide(isWholeCovered || isEachCovered ? 'allow' : fallback)
 }
 
-/** A host that no rule names is denied: programs dial many, and no person should be asked about each. */
+/** A host and a tool that no rule names are denied: programs try many, and no person should be asked about each. */
 function leastOf(question: Question): Effect {
-  if (question.operation.kind === 'network') return 'deny'
+  const { kind } = question.operation
+  if (kind === 'network' || kind === 'tool') return 'deny'
   return isOutward(question) ? 'ask' : 'allow'
 }
 
-/** Fails closed: a host, a model and an action are free text, of which a default knows nothing. */
+/** Fails closed: a host, a model, a tool and an action are free text, of which a default knows nothing. */
 function isOutward({ operation: { kind }, point }: Question): boolean {
-  return kind === 'network' || kind === 'model' || point === ASK
+  return kind === 'network' || kind === 'model' || kind === 'tool' || point === ASK
 }
 
 /** Whether a rule spoke of each part; never when there is none. */

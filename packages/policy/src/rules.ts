@@ -46,7 +46,7 @@ const never = () => false
 
 function isNamingOutward(rule: PolicyRule): boolean {
   if (rule.kind === 'operation') return rule.match.actions !== undefined
-  return rule.kind === 'network' || rule.kind === 'model'
+  return rule.kind === 'network' || rule.kind === 'model' || rule.kind === 'tool'
 }
 
 function compileWhen(when: PolicyRule['when']): (question: Question) => boolean {
@@ -186,6 +186,10 @@ function compileKind(rule: PolicyRule): (operation: Operation) => boolean {
     return (operation) => operation.kind === 'model' && models(operation.model)
   }
   if (rule.kind === 'artifact') return ofArtifact(rule.match)
+  if (rule.kind === 'tool') {
+    const tools = textMatcher(rule.match.tools)
+    return (operation) => operation.kind === 'tool' && tools(operation.tool)
+  }
   return rule.kind === 'network' ? ofNetwork(rule) : never
 }
 

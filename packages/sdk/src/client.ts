@@ -17,6 +17,8 @@ import { Sessions } from './session.ts'
 import { Templates } from './templates.ts'
 import { Tenants } from './tenants.ts'
 import { Usage } from './usage.ts'
+import { Secrets } from './secrets.ts'
+import { Tools } from './tools.ts'
 import { Webhooks } from './webhooks.ts'
 import type { Transport } from './transport/transport.ts'
 
@@ -55,6 +57,8 @@ export class AirlockClient {
   readonly models: Models
   readonly approvals: Approvals
   readonly webhooks: Webhooks
+  readonly secrets: Secrets
+  readonly tools: Tools
   readonly audit: Audit
   readonly #transport: Transport
 
@@ -79,6 +83,8 @@ export class AirlockClient {
     this.models = new Models(this.#transport)
     this.approvals = new Approvals(this.#transport)
     this.webhooks = new Webhooks(this.#transport)
+    this.secrets = new Secrets(this.#transport)
+    this.tools = new Tools(this.#transport)
     this.audit = new Audit(this.#transport)
   }
 

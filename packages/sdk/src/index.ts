@@ -27,6 +27,9 @@ export type { ImageSource, LocalTemplates } from './node/templates.ts'
 export type { ImageBytes, ImportOptions, Templates } from './templates.ts'
 export type { Tenants } from './tenants.ts'
 export type { Usage } from './usage.ts'
+export type { Secrets } from './secrets.ts'
+export type { LocalSecrets } from './node/secrets.ts'
+export type { Tools } from './tools.ts'
 export type { Webhooks } from './webhooks.ts'
 export type { Bytes, TransportOptions } from './transport/transport.ts'
 export type {
@@ -122,6 +125,9 @@ export type {
   UsageQuery,
   UsageReport,
   UsageRow,
+  Secret,
+  Tool,
+  ToolInput,
   Webhook,
   WebhookEvent,
 } from './nouns.ts'

@@ -113,6 +113,9 @@ export type {
   UsageQuery,
   UsageReport,
   UsageRow,
+  Secret,
+  Tool,
+  ToolInput,
   Webhook,
   WebhookEvent,
 } from '@airlock/contract'

@@ -47,6 +47,7 @@ function layout({ stateDir, runtimeDir }: Settings): readonly Directory[] {
   return [
     { path: join(stateDir, 'control-plane'), mode: 0o700, uid: CONTROL_PLANE_UID },
     { path: join(stateDir, 'recorder'), mode: 0o700, uid: RECORDER_UID },
+    { path: join(stateDir, 'keys'), mode: 0o700, uid: KEYS_UID },
     { path: join(stateDir, 'data-plane'), mode: 0o700, uid: 0 },
     { path: join(stateDir, 'public'), mode: 0o755, uid: 0 },
     { path: join(stateDir, 'logs'), mode: 0o700, uid: 0 },

@@ -44,7 +44,13 @@ export function processTable(settings: Settings, of: { readonly isTerminal: bool
         settings: { ...recorder(settings, config), ...common },
         stopMs: 35_000,
       },
-      ...keysTable(settings, common),
+      {
+        name: 'keys',
+        main: mainOf('keys'),
+        settings: { ...keys(settings), ...common },
+        stopMs: 10_000,
+        core: 'none',
+      },
     ],
     [
       {
@@ -63,25 +69,6 @@ export function processTable(settings: Settings, of: { readonly isTerminal: bool
       },
     ],
   ]
-}
-
-/** Empty without a configured upstream. */
-function keysTable(settings: Settings, common: Common): readonly ProcessSpec[] {
-  if (!hasUpstream(settings.config)) return []
-  return [
-    {
-      name: 'keys',
-      main: mainOf('keys'),
-      settings: { ...keys(settings), ...common },
-      stopMs: 10_000,
-      core: 'none',
-    },
-  ]
-}
-
-interface Common {
-  readonly logLevel: Config['log_level']
-  readonly failpoint: string | null
 }
 
 function recorder({ stateDir, runtimeDir }: Settings, config: Config) {
@@ -119,6 +106,8 @@ function keys({ stateDir, runtimeDir, config }: Settings) {
     publicDir: join(stateDir, 'public'),
     socket: keysSocket(runtimeDir),
     socketUid: DOORS_UID,
+    sealKeyFile: join(stateDir, 'keys', 'seal.key'),
+    listed: config.egress_allow_private,
     upstreams: Object.fromEntries(upstreams),
     drop: { uid: KEYS_UID, gid: KEYS_UID },
   }
@@ -158,7 +147,7 @@ function doors({ runtimeDir, config }: Settings) {
       totalMs: config.egress_connection_s * 1000,
     },
     prepareProgram: programOf('doors', 'prepare'),
-    keysSocket: hasUpstream(config) ? keysSocket(runtimeDir) : null,
+    keysSocket: keysSocket(runtimeDir),
     drop: { uid: DOORS_UID, gid: DOORS_UID },
   }
 }
@@ -268,10 +257,6 @@ function recorderSocket(runtimeDir: string, client: 'control-plane' | 'data-plan
 
 function keysSocket(runtimeDir: string): string {
   return join(runtimeDir, 'keys.sock')
-}
-
-function hasUpstream({ llm }: Config): boolean {
-  return Object.keys(llm.upstream).length > 0
 }
 
 function mainOf(name: string): string {

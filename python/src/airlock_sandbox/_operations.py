@@ -137,6 +137,14 @@ ROUTES: Dict[str, Route] = {
     "agentMetrics": Route("GET", "/v1/agents/{id}/metrics", True),
     "listModels": Route("GET", "/v1/models", True),
     "getLlmStatus": Route("GET", "/v1/llm/status", True),
+    "getSealKey": Route("GET", "/v1/secrets/key", True),
+    "listSecrets": Route("GET", "/v1/secrets", True),
+    "putSecret": Route("PUT", "/v1/secrets/{name}", False),
+    "removeSecret": Route("DELETE", "/v1/secrets/{name}", True),
+    "listTools": Route("GET", "/v1/tools", True),
+    "getTool": Route("GET", "/v1/tools/{name}", True),
+    "putTool": Route("PUT", "/v1/tools/{name}", False),
+    "removeTool": Route("DELETE", "/v1/tools/{name}", True),
     "auditEvents": Route("GET", "/v1/audit/events", True),
     "auditExport": Route("GET", "/v1/audit/export", True),
     "auditHead": Route("GET", "/v1/audit/head", True),
@@ -921,6 +929,44 @@ class Operations:
         answer = self._caller.json("getLlmStatus")
         return cast("types.GetLlmStatusAnswer", answer)
 
+    def get_seal_key(self) -> "types.GetSealKeyAnswer":
+        """The public key to which clients seal secrets. Only the process that sends them has the private one."""
+        answer = self._caller.json("getSealKey")
+        return cast("types.GetSealKeyAnswer", answer)
+
+    def list_secrets(self) -> "types.ListSecretsAnswer":
+        """List the secrets of your tenant. No route answers a value."""
+        answer = self._caller.json("listSecrets")
+        return cast("types.ListSecretsAnswer", answer)
+
+    def put_secret(self, name: str, body: "types.PutSecretBody") -> "types.PutSecretAnswer":
+        """Store a sealed secret, or give it a new value: no call starts with the old one after a second."""
+        answer = self._caller.json("putSecret", params={"name": name}, body=body)
+        return cast("types.PutSecretAnswer", answer)
+
+    def remove_secret(self, name: str) -> None:
+        """Remove a secret. Tools that name it are refused from then on."""
+        self._caller.json("removeSecret", params={"name": name})
+
+    def list_tools(self) -> "types.ListToolsAnswer":
+        """List the tools of your tenant."""
+        answer = self._caller.json("listTools")
+        return cast("types.ListToolsAnswer", answer)
+
+    def get_tool(self, name: str) -> "types.GetToolAnswer":
+        """Look at one tool."""
+        answer = self._caller.json("getTool", params={"name": name})
+        return cast("types.GetToolAnswer", answer)
+
+    def put_tool(self, name: str, body: "types.PutToolBody") -> "types.GetToolAnswer":
+        """Describe a tool, or give it another description. No sandbox may call it until a rule names it."""
+        answer = self._caller.json("putTool", params={"name": name}, body=body)
+        return cast("types.GetToolAnswer", answer)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool."""
+        self._caller.json("removeTool", params={"name": name})
+
     def audit_events(
         self,
         *,
@@ -968,6 +1014,11 @@ class Operations:
                 "artifact.remove",
                 "model.call",
                 "network.connect",
+                "tool.call",
+                "tool.put",
+                "tool.remove",
+                "secret.put",
+                "secret.remove",
                 "template.build",
                 "template.remove",
                 "agent.register",

@@ -527,7 +527,7 @@ class Connection(TypedDict):
     tokenFile: str
     # What programs inside are started with.
     env: Dict[str, str]
-    scopes: List[Literal["self", "heartbeat", "renew", "ask"]]
+    scopes: List[Literal["self", "heartbeat", "renew", "ask", "tool"]]
     # When the token that was just given ends, unless it is renewed before.
     expiresAt: str
 
@@ -984,6 +984,15 @@ class OperationModel(TypedDict):
     model: str
 
 
+class _OperationToolRequired(TypedDict):
+    kind: Literal["tool"]
+    tool: str
+
+
+class OperationTool(_OperationToolRequired, total=False):
+    params: Dict[str, "Json"]
+
+
 class OperationOther(TypedDict):
     kind: Literal["other"]
     payload: Dict[str, "Json"]
@@ -1325,6 +1334,43 @@ class _PolicyRuleArtifactRequired(TypedDict):
 
 class PolicyRuleArtifact(_PolicyRuleArtifactRequired, total=False):
     when: "PolicyRuleArtifactWhen"
+    conditions: "Conditions"
+
+
+class PolicyRuleToolMatch(TypedDict):
+    tools: List[str]
+
+
+class PolicyRuleToolWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleToolExamples(TypedDict):
+    match: List[Union[str, List[str], "Operation"]]
+    notMatch: List[Union[str, List[str], "Operation"]]
+
+
+class _PolicyRuleToolRequired(TypedDict):
+    kind: Literal["tool"]
+    match: "PolicyRuleToolMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+    enabled: bool
+    note: bool
+    examples: "PolicyRuleToolExamples"
+
+
+class PolicyRuleTool(_PolicyRuleToolRequired, total=False):
+    when: "PolicyRuleToolWhen"
     conditions: "Conditions"
 
 
@@ -2280,6 +2326,178 @@ class GetLlmStatusAnswer(TypedDict):
     underWay: "GetLlmStatusAnswerUnderWay"
 
 
+class GetSealKeyAnswer(TypedDict):
+    keyId: str
+    publicKey: str
+    # Your tenant: a secret is sealed for it.
+    tenant: str
+
+
+class ListSecretsAnswer(TypedDict):
+    items: List["PutSecretAnswer"]
+
+
+class PutSecretAnswer(TypedDict):
+    name: str
+    tenant: str
+    origin: str
+    version: int
+    # Whether this node can open it.
+    usable: bool
+    createdAt: str
+    updatedAt: str
+    updatedBy: str
+
+
+class ListToolsAnswer(TypedDict):
+    items: List["GetToolAnswer"]
+
+
+class _GetToolAnswerParametersPropertiesValue1Required(TypedDict):
+    type: Literal["string"]
+
+
+class GetToolAnswerParametersPropertiesValue1(_GetToolAnswerParametersPropertiesValue1Required, total=False):
+    description: str
+    enum: List[str]
+    minLength: int
+    maxLength: int
+
+
+class _GetToolAnswerParametersPropertiesValue2Required(TypedDict):
+    type: Literal["integer"]
+
+
+class GetToolAnswerParametersPropertiesValue2(_GetToolAnswerParametersPropertiesValue2Required, total=False):
+    description: str
+    minimum: int
+    maximum: int
+
+
+class _GetToolAnswerParametersPropertiesValue3Required(TypedDict):
+    type: Literal["number"]
+
+
+class GetToolAnswerParametersPropertiesValue3(_GetToolAnswerParametersPropertiesValue3Required, total=False):
+    description: str
+    minimum: float
+    maximum: float
+
+
+class _GetToolAnswerParametersPropertiesValue4Required(TypedDict):
+    type: Literal["boolean"]
+
+
+class GetToolAnswerParametersPropertiesValue4(_GetToolAnswerParametersPropertiesValue4Required, total=False):
+    description: str
+
+
+class _GetToolAnswerParametersPropertiesValue5Items1Required(TypedDict):
+    type: Literal["string"]
+
+
+class GetToolAnswerParametersPropertiesValue5Items1(_GetToolAnswerParametersPropertiesValue5Items1Required, total=False):
+    description: str
+    enum: List[str]
+    minLength: int
+    maxLength: int
+
+
+class _GetToolAnswerParametersPropertiesValue5Items2Required(TypedDict):
+    type: Literal["integer"]
+
+
+class GetToolAnswerParametersPropertiesValue5Items2(_GetToolAnswerParametersPropertiesValue5Items2Required, total=False):
+    description: str
+    minimum: int
+    maximum: int
+
+
+class _GetToolAnswerParametersPropertiesValue5Items3Required(TypedDict):
+    type: Literal["number"]
+
+
+class GetToolAnswerParametersPropertiesValue5Items3(_GetToolAnswerParametersPropertiesValue5Items3Required, total=False):
+    description: str
+    minimum: float
+    maximum: float
+
+
+class _GetToolAnswerParametersPropertiesValue5Items4Required(TypedDict):
+    type: Literal["boolean"]
+
+
+class GetToolAnswerParametersPropertiesValue5Items4(_GetToolAnswerParametersPropertiesValue5Items4Required, total=False):
+    description: str
+
+
+class _GetToolAnswerParametersPropertiesValue5Required(TypedDict):
+    type: Literal["array"]
+    items: Union[
+        "GetToolAnswerParametersPropertiesValue5Items1",
+        "GetToolAnswerParametersPropertiesValue5Items2",
+        "GetToolAnswerParametersPropertiesValue5Items3",
+        "GetToolAnswerParametersPropertiesValue5Items4",
+    ]
+
+
+class GetToolAnswerParametersPropertiesValue5(_GetToolAnswerParametersPropertiesValue5Required, total=False):
+    description: str
+    maxItems: int
+
+
+class GetToolAnswerParameters(TypedDict):
+    type: Literal["object"]
+    properties: Dict[
+        str,
+        Union[
+            "GetToolAnswerParametersPropertiesValue1",
+            "GetToolAnswerParametersPropertiesValue2",
+            "GetToolAnswerParametersPropertiesValue3",
+            "GetToolAnswerParametersPropertiesValue4",
+            "GetToolAnswerParametersPropertiesValue5",
+        ],
+    ]
+    required: List[str]
+
+
+class _GetToolAnswerCredentialRequired(TypedDict):
+    secret: str
+    header: str
+
+
+class GetToolAnswerCredential(_GetToolAnswerCredentialRequired, total=False):
+    prefix: str
+    basicUser: str
+
+
+class GetToolAnswer(TypedDict):
+    name: str
+    tenant: str
+    # What a program inside reads about it.
+    description: str
+    # The service. Every call goes there, and no redirect is followed.
+    origin: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    # With {parameters}, such as /repos/{owner}/{repo}/issues.
+    path: str
+    # Parameters in the query.
+    query: List[str]
+    # Parameters in a JSON object.
+    body: List[str]
+    headers: Dict[str, str]
+    parameters: "GetToolAnswerParameters"
+    # Paths that a call may have after encoding. Any other is denied.
+    scope: List[str]
+    credential: Optional["GetToolAnswerCredential"]
+    timeoutMs: int
+    maxAnswerBytes: int
+    version: int
+    createdAt: str
+    updatedAt: str
+    updatedBy: str
+
+
 class AuditEventsAnswer(TypedDict):
     items: List["AuditRecord"]
     nextCursor: Optional[str]
@@ -2422,6 +2640,15 @@ class OperationInputArtifact(TypedDict):
 class OperationInputModel(TypedDict):
     kind: Literal["model"]
     model: str
+
+
+class _OperationInputToolRequired(TypedDict):
+    kind: Literal["tool"]
+    tool: str
+
+
+class OperationInputTool(_OperationInputToolRequired, total=False):
+    params: Dict[str, "Json"]
 
 
 class OperationInputOther(TypedDict):
@@ -2749,6 +2976,43 @@ class PolicyRuleInputArtifact(_PolicyRuleInputArtifactRequired, total=False):
     when: "PolicyRuleInputArtifactWhen"
     conditions: "ConditionsInput"
     examples: "PolicyRuleInputArtifactExamples"
+
+
+class PolicyRuleInputToolMatch(TypedDict):
+    tools: List[str]
+
+
+class PolicyRuleInputToolWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleInputToolExamples(TypedDict, total=False):
+    match: List[Union[str, List[str], "OperationInput"]]
+    notMatch: List[Union[str, List[str], "OperationInput"]]
+
+
+class _PolicyRuleInputToolRequired(TypedDict):
+    kind: Literal["tool"]
+    match: "PolicyRuleInputToolMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+
+
+class PolicyRuleInputTool(_PolicyRuleInputToolRequired, total=False):
+    enabled: bool
+    note: bool
+    when: "PolicyRuleInputToolWhen"
+    conditions: "ConditionsInput"
+    examples: "PolicyRuleInputToolExamples"
 
 
 class PolicyRuleInputQuotaMatchOver(TypedDict, total=False):
@@ -3372,6 +3636,159 @@ class CreateWebhookBody(TypedDict):
     events: List["WebhookEventName"]
 
 
+class PutSecretBody(TypedDict):
+    # The only origin that the secret is ever sent to. It is sealed with the value.
+    origin: str
+    # To which key it is sealed: that of GET /v1/secrets/key.
+    keyId: str
+    sealed: str
+
+
+class _PutToolBodyParametersPropertiesValue1Required(TypedDict):
+    type: Literal["string"]
+
+
+class PutToolBodyParametersPropertiesValue1(_PutToolBodyParametersPropertiesValue1Required, total=False):
+    description: str
+    enum: List[str]
+    minLength: int
+    maxLength: int
+
+
+class _PutToolBodyParametersPropertiesValue2Required(TypedDict):
+    type: Literal["integer"]
+
+
+class PutToolBodyParametersPropertiesValue2(_PutToolBodyParametersPropertiesValue2Required, total=False):
+    description: str
+    minimum: int
+    maximum: int
+
+
+class _PutToolBodyParametersPropertiesValue3Required(TypedDict):
+    type: Literal["number"]
+
+
+class PutToolBodyParametersPropertiesValue3(_PutToolBodyParametersPropertiesValue3Required, total=False):
+    description: str
+    minimum: float
+    maximum: float
+
+
+class _PutToolBodyParametersPropertiesValue4Required(TypedDict):
+    type: Literal["boolean"]
+
+
+class PutToolBodyParametersPropertiesValue4(_PutToolBodyParametersPropertiesValue4Required, total=False):
+    description: str
+
+
+class _PutToolBodyParametersPropertiesValue5Items1Required(TypedDict):
+    type: Literal["string"]
+
+
+class PutToolBodyParametersPropertiesValue5Items1(_PutToolBodyParametersPropertiesValue5Items1Required, total=False):
+    description: str
+    enum: List[str]
+    minLength: int
+    maxLength: int
+
+
+class _PutToolBodyParametersPropertiesValue5Items2Required(TypedDict):
+    type: Literal["integer"]
+
+
+class PutToolBodyParametersPropertiesValue5Items2(_PutToolBodyParametersPropertiesValue5Items2Required, total=False):
+    description: str
+    minimum: int
+    maximum: int
+
+
+class _PutToolBodyParametersPropertiesValue5Items3Required(TypedDict):
+    type: Literal["number"]
+
+
+class PutToolBodyParametersPropertiesValue5Items3(_PutToolBodyParametersPropertiesValue5Items3Required, total=False):
+    description: str
+    minimum: float
+    maximum: float
+
+
+class _PutToolBodyParametersPropertiesValue5Items4Required(TypedDict):
+    type: Literal["boolean"]
+
+
+class PutToolBodyParametersPropertiesValue5Items4(_PutToolBodyParametersPropertiesValue5Items4Required, total=False):
+    description: str
+
+
+class _PutToolBodyParametersPropertiesValue5Required(TypedDict):
+    type: Literal["array"]
+    items: Union[
+        "PutToolBodyParametersPropertiesValue5Items1",
+        "PutToolBodyParametersPropertiesValue5Items2",
+        "PutToolBodyParametersPropertiesValue5Items3",
+        "PutToolBodyParametersPropertiesValue5Items4",
+    ]
+
+
+class PutToolBodyParametersPropertiesValue5(_PutToolBodyParametersPropertiesValue5Required, total=False):
+    description: str
+    maxItems: int
+
+
+class _PutToolBodyParametersRequired(TypedDict):
+    properties: Dict[
+        str,
+        Union[
+            "PutToolBodyParametersPropertiesValue1",
+            "PutToolBodyParametersPropertiesValue2",
+            "PutToolBodyParametersPropertiesValue3",
+            "PutToolBodyParametersPropertiesValue4",
+            "PutToolBodyParametersPropertiesValue5",
+        ],
+    ]
+
+
+class PutToolBodyParameters(_PutToolBodyParametersRequired, total=False):
+    type: Literal["object"]
+    required: List[str]
+
+
+class _PutToolBodyCredentialRequired(TypedDict):
+    secret: str
+
+
+class PutToolBodyCredential(_PutToolBodyCredentialRequired, total=False):
+    header: str
+    prefix: str
+    basicUser: str
+
+
+class _PutToolBodyRequired(TypedDict):
+    # What a program inside reads about it.
+    description: str
+    # The service. Every call goes there, and no redirect is followed.
+    origin: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    # With {parameters}, such as /repos/{owner}/{repo}/issues.
+    path: str
+    parameters: "PutToolBodyParameters"
+    # Paths that a call may have after encoding. Any other is denied.
+    scope: List[str]
+
+
+class PutToolBody(_PutToolBodyRequired, total=False):
+    # Parameters in the query.
+    query: List[str]
+    # Parameters in a JSON object.
+    body: List[str]
+    headers: Dict[str, str]
+    credential: Optional["PutToolBodyCredential"]
+    timeoutMs: int
+    maxAnswerBytes: int
+
+
 class AuditQuarantineBody(TypedDict):
     # `system` is the chain of what belongs to no tenant.
     tenant: str
@@ -3475,6 +3892,11 @@ Point = Literal[
     "artifact.remove",
     "model.call",
     "network.connect",
+    "tool.call",
+    "tool.put",
+    "tool.remove",
+    "secret.put",
+    "secret.remove",
     "template.build",
     "template.remove",
     "agent.register",
@@ -3530,7 +3952,19 @@ Risk = Literal["low", "medium", "high", "critical"]
 Role = Literal["admin", "operator", "developer", "auditor"]
 
 
-RuleKind = Literal["command", "code", "file", "mount", "network", "model", "artifact", "quota", "tier", "operation"]
+RuleKind = Literal[
+    "command",
+    "code",
+    "file",
+    "mount",
+    "network",
+    "model",
+    "artifact",
+    "tool",
+    "quota",
+    "tier",
+    "operation",
+]
 
 
 Runtime = Literal["python", "node", "bash"]
@@ -3616,6 +4050,7 @@ Operation = Union[
     "OperationNetwork",
     "OperationArtifact",
     "OperationModel",
+    "OperationTool",
     "OperationOther",
 ]
 
@@ -3628,6 +4063,7 @@ PolicyRule = Union[
     "PolicyRuleNetwork",
     "PolicyRuleModel",
     "PolicyRuleArtifact",
+    "PolicyRuleTool",
     "PolicyRuleQuota",
     "PolicyRuleTier",
     "PolicyRuleOperation",
@@ -3662,6 +4098,7 @@ OperationInput = Union[
     "OperationInputNetwork",
     "OperationInputArtifact",
     "OperationInputModel",
+    "OperationInputTool",
     "OperationInputOther",
 ]
 
@@ -3674,6 +4111,7 @@ PolicyRuleInput = Union[
     "PolicyRuleInputNetwork",
     "PolicyRuleInputModel",
     "PolicyRuleInputArtifact",
+    "PolicyRuleInputTool",
     "PolicyRuleInputQuota",
     "PolicyRuleInputTier",
     "PolicyRuleInputOperation",

@@ -105,6 +105,8 @@ export const INSIDE = {
   doors: '/run/airlock',
   /** The door `control`, by the name that programs use: a link, which the guest makes. */
   doorSocket: '/run/airlock/airlock.sock',
+  /** The door `broker`. */
+  toolsSocket: '/run/airlock/broker/broker.sock',
   /** Written by the guest: user code reads it and cannot change it. */
   token: '/run/airlock/token',
 } as const

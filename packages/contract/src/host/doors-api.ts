@@ -6,6 +6,8 @@ import { tokenScope } from './sandbox-token.ts'
 import { agentId, id, sandboxId, time } from '../nouns/scalars.ts'
 import { closeModelCall, openModelCall } from './model-calls.ts'
 import { closeNetworkCall, openNetworkCall } from './network-calls.ts'
+import { closeToolCall, listToolsCall, openToolCall } from './tool-calls.ts'
+import { isShallow } from './is-shallow.ts'
 import { servedModel } from './served-model.ts'
 
 /** Every kind of door. The permit of a sandbox lists those that it has. */
@@ -33,7 +35,7 @@ const configVersion = z.string().min(1).max(256)
 /** Bound on the models of one sandbox, the demo included. */
 export const MAX_DOOR_MODELS = 16_384
 
-/** What the control plane tells the doors process about one open door. A door without a row here is not built. */
+/** What the control plane tells the doors process about one open door. Each kind has a row. */
 export const doorConfig = z.discriminatedUnion('door', [
   z.strictObject({ door: z.literal('control'), version: configVersion }),
   z.strictObject({
@@ -45,16 +47,9 @@ export const doorConfig = z.discriminatedUnion('door', [
     models: z.array(servedModel).max(MAX_DOOR_MODELS),
   }),
   z.strictObject({ door: z.literal('egress'), version: configVersion }),
+  z.strictObject({ door: z.literal('broker'), version: configVersion }),
 ])
 export type DoorConfig = z.infer<typeof doorConfig>
-
-/** A door that this version can open. The others are refused where somebody asks for them. */
-export type BuiltDoor = DoorConfig['door']
-export const BUILT_DOORS: readonly BuiltDoor[] = doorConfig.options.map(({ shape }) => shape.door.value)
-
-export function isBuilt(door: DoorName): door is BuiltDoor {
-  return BUILT_DOORS.some((built) => built === door)
-}
 
 /**
  * What the doors and the control plane say to each other, over two unix sockets, each of which only the other can open. The
@@ -89,12 +84,6 @@ const DETAIL_LEVELS = 6
 /** Whether a person can be shown all of it. Nothing is followed deeper than the bound. */
 function isShowable(value: unknown): boolean {
   return isShallow(value, DETAIL_LEVELS) && Buffer.byteLength(JSON.stringify(value)) <= BOUNDS.askDetailBytes
-}
-
-/** A key that schemas would drop counts as too deep: what is shown is what was asked. */
-function isShallow(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return true
-  return levels > 0 && Object.entries(value).every(([key, item]) => key !== '__proto__' && isShallow(item, levels - 1))
 }
 
 /** What a program inside asks Guardian for. */
@@ -149,8 +138,19 @@ export const networkCall = z.discriminatedUnion('ask', [
 ])
 export type NetworkCallAsk = z.infer<typeof networkCall>
 
+/**
+ * A program looks at its tools, or a call of one begins or ends. `tool.list` answers `toolsInside`, `tool.open` answers
+ * `openedToolCall`. A call whose `tool.open` was cancelled is closed by the control plane. `tool.close` answers `{}`, also for a
+ * call that is closed already.
+ */
+const toolCall = z.discriminatedUnion('ask', [
+  listToolsCall.extend({ ask: z.literal('tool.list') }),
+  openToolCall.extend({ ask: z.literal('tool.open') }),
+  closeToolCall.extend({ ask: z.literal('tool.close') }),
+])
+
 /** Every call of the kept connection. */
-export const doorCall = z.union([controlCall, modelCall, networkCall])
+export const doorCall = z.union([controlCall, modelCall, networkCall, toolCall])
 export type DoorCall = z.infer<typeof doorCall>
 
 /** Rises when a frame changes its meaning: two sides that speak different protocols do not talk. */
@@ -196,7 +196,7 @@ export type DoorsChange = z.infer<typeof doorsChange>
 /** What the control plane says on the kept connection. */
 export const fromControlPlane = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('hello'), protocol: z.int() }),
-  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall`, `openedNetworkCall` or `{}`, by what was asked. */
+  /** `value` is `self`, `renewedToken`, `askAnswer`, `openedModelCall`, `openedNetworkCall`, `toolsInside`, `openedToolCall` or `{}`, by what was asked. */
   z.strictObject({ type: z.literal('answer'), id: callId, value: z.unknown() }),
   z.strictObject({
     type: z.literal('refusal'),
@@ -210,7 +210,7 @@ export const fromControlPlane = z.discriminatedUnion('type', [
     }),
   }),
   z.strictObject({ type: z.literal('changed'), change: doorsChange }),
-  /** These connections to hosts are not allowed any more. */
+  /** These connections to hosts, and calls of tools, are not allowed any more. */
   z.strictObject({ type: z.literal('cut'), sandbox: sandboxId, connections: z.array(z.string()).max(1000) }),
   z.strictObject({ type: z.literal('pong') }),
 ])
@@ -273,6 +273,7 @@ export function doorEnv(of: {
     ...(of.doors.includes('control') ? door : {}),
     ...(of.doors.includes('llm') ? LLM_ENV : {}),
     ...(of.doors.includes('egress') ? EGRESS_ENV : {}),
+    ...(of.doors.includes('broker') ? { AIRLOCK_TOOLS_SOCKET: INSIDE.toolsSocket } : {}),
     ...(of.doors.some((name) => name === 'llm' || name === 'egress') ? NO_PROXY : {}),
     AIRLOCK_SANDBOX_ID: of.sandbox,
     AIRLOCK_AGENT_ID: of.agent,

@@ -8,6 +8,7 @@ import { upstreamKind, upstreamName } from './model-routes.ts'
  * |---|---|
  * | `POST /call` | a request of a model as JSON, with `CALL_HEADERS.reservation` and perhaps
  * `CALL_HEADERS.version` → the upstream's answer, as it comes |
+ * | `POST /tool` | `sendTool` → `toolAnswer`; one call of a tool, whole |
  * | `GET /health` | → `keysHealth` |
  *
  * A call has `content-length` and `content-type: application/json`, and no header but these, `host` and `connection`. An
@@ -45,3 +46,24 @@ export type UpstreamHealth = z.infer<typeof upstreamHealth>
 /** At the doors: `GET /upstreams` answers this for the control plane, or `not_ready` when `keys` does not answer. */
 export const keysHealth = z.strictObject({ upstreams: z.array(upstreamHealth) })
 export type KeysHealth = z.infer<typeof keysHealth>
+
+/** The public key to which secrets are sealed, in the public directory: 32 bytes in base64url. */
+export const SEAL_KEY_FILE = 'seal.pub'
+
+export const sendTool = z.strictObject({
+  /** A signed `toolOrder`. */
+  order: z.string(),
+  /** The body that the order names by its hash. */
+  body: z.string().nullable(),
+})
+export type SendTool = z.infer<typeof sendTool>
+
+/** The answer of a service. It holds no byte of the secret that was sent. */
+export const toolAnswer = z.strictObject({
+  status: z.int(),
+  /** By a list. */
+  headers: z.record(z.string(), z.string()),
+  /** Base64. */
+  body: z.string(),
+})
+export type ToolAnswer = z.infer<typeof toolAnswer>

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { agentId, id, sandboxId } from '../nouns/scalars.ts'
 
 /** What a token lets the program inside ask for, each at the door of its own sandbox. */
-export const TOKEN_SCOPES = ['self', 'heartbeat', 'renew', 'ask'] as const
+export const TOKEN_SCOPES = ['self', 'heartbeat', 'renew', 'ask', 'tool'] as const
 export const tokenScope = z.enum(TOKEN_SCOPES)
 export type TokenScope = z.infer<typeof tokenScope>
 

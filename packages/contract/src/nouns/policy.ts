@@ -13,6 +13,7 @@ export const RULE_KINDS = [
   'network',
   'model',
   'artifact',
+  'tool',
   'quota',
   'tier',
   'operation',
@@ -125,6 +126,7 @@ const artifactMatch = z
       .describe('One of them is more than that.'),
   })
   .refine(atLeastOne, 'must name something')
+const toolMatch = z.strictObject({ tools: globs })
 const quotaMatch = z.strictObject({
   over: z
     .strictObject({
@@ -166,7 +168,7 @@ const when = z.strictObject({
 })
 
 /**
- * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a point, or an action where the rule
+ * A text is what the kind of its rule is about: a shell line, code, a path, `host:port`, a model, a tool, a point, or an action where the rule
  * names actions. A list is an argv. Anything else is an operation written out.
  */
 const example = z.union([
@@ -201,6 +203,7 @@ export const policyRule = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('network'), match: networkMatch, ...shared }),
   z.strictObject({ kind: z.literal('model'), match: modelMatch, ...shared }),
   z.strictObject({ kind: z.literal('artifact'), match: artifactMatch, ...shared }),
+  z.strictObject({ kind: z.literal('tool'), match: toolMatch, ...shared }),
   z.strictObject({ kind: z.literal('quota'), match: quotaMatch, ...shared }),
   z.strictObject({ kind: z.literal('tier'), match: tierMatch, ...shared }),
   z.strictObject({ kind: z.literal('operation'), match: operationMatch, ...shared }),

@@ -61,6 +61,12 @@ export const operation = z.discriminatedUnion('kind', [
     count: z.number(),
   }),
   z.strictObject({ kind: z.literal('model'), model: z.string() }),
+  z.strictObject({
+    kind: z.literal('tool'),
+    tool: z.string(),
+    /** Of the call. */
+    params: z.record(z.string(), z.json()).optional(),
+  }),
   /** Everything else that has an effect: what is asked for, as its record shows it. */
   z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),
 ])

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { APPROVAL_ROUTES } from './approval-routes.ts'
 import { ARTIFACT_ROUTES } from './artifact-routes.ts'
+import { TOOL_ROUTES } from './tool-routes.ts'
 import { AUDIT_ROUTES } from './audit-routes.ts'
 import { BUDGET_ROUTES } from './budget-routes.ts'
 import { command, commandEvent, commandResult, runCommandBody, signalCommandBody } from '../nouns/command.ts'
@@ -304,6 +305,7 @@ export const ROUTES = {
   ...EVENT_ROUTES,
   ...METRIC_ROUTES,
   ...MODEL_API_ROUTES,
+  ...TOOL_ROUTES,
   ...AUDIT_ROUTES,
   whoami: {
     method: 'GET',

@@ -25,6 +25,7 @@ import { sendFile } from './send-file.ts'
 import { agentHandlers } from './routes/agents.ts'
 import { approvalHandlers } from './routes/approvals.ts'
 import { artifactHandlers } from './routes/artifacts.ts'
+import { toolHandlers } from './routes/tools.ts'
 import { auditHandlers } from './routes/audit.ts'
 import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
@@ -303,6 +304,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...keyHandlers(app.keys),
     ...killHandlers(app.killswitch),
     ...approvalHandlers(app),
+    ...toolHandlers(app),
     ...tenantHandlers(app.tenants),
     ...modelHandlers(app),
     ...policyHandlers(app),

@@ -31,6 +31,8 @@ const SUBJECTS: readonly Row[] = [
   ['Tenants', /^\/v1\/tenants/, 'Tenants of this server.'],
   ['Policies', /^\/v1\/(?:policies|guardian)/, 'Rules that decide about requests.'],
   ['Approvals', /^\/v1\/approvals/, 'Requests that wait for a person, and the answers.'],
+  ['Tools', /^\/v1\/tools/, 'Services that programs in sandboxes call without seeing a credential.'],
+  ['Secrets', /^\/v1\/secrets/, 'Credentials of tools, sealed by the client.'],
   ['Webhooks', /^\/v1\/webhooks/, 'URLs that are told of events.'],
   ['Killswitch', /^\/v1\/killswitch/, 'End a sandbox, an agent, a tenant or everything, and grant nothing there.'],
   ['Events', /^\/v1\/(?!audit|approvals).*(?:events|summary)$/, 'Records as they are written, and sums over days.'],

@@ -19,6 +19,8 @@ import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Steps } from '../sessions/steps.ts'
 import type { Templates } from '../templates/templates.ts'
+import { Secrets } from '../tools/secrets.ts'
+import { ToolRegistry } from '../tools/tool-registry.ts'
 import { WebhookRegistry } from '../webhooks/registry.ts'
 import type { Caller } from './caller.ts'
 import type { Context } from './context.ts'
@@ -56,6 +58,8 @@ export interface App extends Registry {
   readonly killswitch: Kills
   readonly approvals: ApprovalAnswers
   readonly webhooks: WebhookRegistry
+  readonly secrets: Pick<Secrets, 'key' | 'list' | 'put' | 'remove'>
+  readonly tools: Pick<ToolRegistry, 'list' | 'get' | 'put' | 'remove'>
   readonly audit: Pick<Audit, 'events' | 'export' | 'head' | 'chains' | 'quarantine'>
   readonly events: EventFeed
   readonly models: { list(): readonly Model[]; status(caller: Caller): Promise<LlmStatus> }
@@ -74,6 +78,8 @@ export function createApp(
     sandboxes: new Sandboxes(context, lifecycle),
     backtests: new Backtests({ ...context, evidence }),
     webhooks: new WebhookRegistry(context),
+    secrets: new Secrets(context),
+    tools: new ToolRegistry(context),
     audit: new Audit(context, evidence),
     events: new Events({ ...context, reader: evidence }),
     models: { list: () => listModels(context), status: async (caller) => readLlmStatus(context, caller) },

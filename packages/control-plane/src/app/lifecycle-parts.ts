@@ -26,6 +26,7 @@ import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
 import { ModelCalls } from '../models/model-calls.ts'
+import { ToolCalls } from '../tools/tool-calls.ts'
 import { Pauses } from '../sandboxes/pauses.ts'
 import { Receipts } from '../evidence/receipts.ts'
 import { Reconciler } from '../sweep/reconcile.ts'
@@ -105,7 +106,7 @@ export function createLifecycle(context: Context): Lifecycle {
     stepWatch,
     connections,
     modelCalls,
-    doorCalls: new DoorCalls(context, { control, models: modelCalls, network: new NetworkConnections(context) }),
+    doorCalls: doorCallsOf(context, { control, models: modelCalls }),
     termination,
     templates,
     creation,
@@ -124,4 +125,9 @@ export function createLifecycle(context: Context): Lifecycle {
     ...ofArtifacts,
     ...createJobs(context, { ...ofArtifacts, creation, commands, files, termination, receipts }),
   }
+}
+
+function doorCallsOf(context: Context, of: { readonly control: DoorControl; readonly models: ModelCalls }): DoorCalls {
+  const tools = new ToolCalls(context, { admit: async (call) => of.control.admit(call, 'tool') })
+  return new DoorCalls(context, { ...of, network: new NetworkConnections(context), tools })
 }

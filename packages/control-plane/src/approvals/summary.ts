@@ -44,6 +44,8 @@ function wordsOf(operation: Operation): string {
       return `${operation.action} ${operation.name}`
     case 'model':
       return operation.model
+    case 'tool':
+      return `${operation.tool}${operation.params === undefined ? '' : ` ${JSON.stringify(operation.params)}`}`
     case 'other':
       return JSON.stringify({ ...operation.payload, requestId: undefined })
   }

@@ -2,12 +2,14 @@ import type { DoorCall, ModelCallAsk } from '@airlock/contract'
 import type { Clock } from '@airlock/std'
 import type { ModelCalls, SeenDoors } from '../models/model-calls.ts'
 import type { NetworkConnections } from '../egress/network-connections.ts'
+import type { ToolCalls } from '../tools/tool-calls.ts'
 import type { DoorControl } from './door-control.ts'
 
 interface Parts {
   readonly control: Pick<DoorControl, 'answer'>
   readonly models: Pick<ModelCalls, 'open' | 'close'>
   readonly network: Pick<NetworkConnections, 'open' | 'close' | 'lost'>
+  readonly tools: Pick<ToolCalls, 'list' | 'open' | 'close' | 'lost'>
 }
 
 /** The doors that say hello, and the calls of models that they have. */
@@ -49,10 +51,11 @@ export class DoorCalls {
   /** A connection of the doors broke. */
   lost(line: object): void {
     this.#parts.network.lost(line)
+    this.#parts.tools.lost(line)
   }
 
   async answer(call: DoorCall, origin: CallOrigin): Promise<unknown> {
-    const { control, network } = this.#parts
+    const { control, network, tools } = this.#parts
     switch (call.ask) {
       case 'model.open':
         return this.#open(call, origin)
@@ -64,6 +67,15 @@ export class DoorCalls {
       }
       case 'network.close':
         network.close(call)
+        return {}
+      case 'tool.list':
+        return { tools: await tools.list(call) }
+      case 'tool.open': {
+        const { ask: _ask, ...asked } = call
+        return tools.open(asked, origin)
+      }
+      case 'tool.close':
+        tools.close(call)
         return {}
       case 'self':
       case 'heartbeat':

@@ -6,6 +6,7 @@ import {
   type SandboxToken,
   type Self,
   type TokenFault,
+  type TokenScope,
 } from '@airlock/contract'
 import { findAgent, type StoredAgent } from '../store/agents.ts'
 import { findTokensVoidBefore } from '../store/sandbox-tokens.ts'
@@ -64,14 +65,19 @@ export class DoorControl {
     return this.#self(sandbox, token)
   }
 
-  async #admit(call: ControlCall): Promise<Good> {
+  /** The sandbox of a program at another door, if its token is good there. */
+  async admit(call: Pick<Asked, 'sandbox' | 'token'>, ask: 'tool'): Promise<StoredSandbox> {
+    return (await this.#admit({ ...call, ask })).sandbox
+  }
+
+  async #admit(call: Asked): Promise<Good> {
     const row = await this.#context.store.query((db) => findSandbox(db, call.sandbox))
     const found = await this.#judge(call, row)
     if (typeof found === 'string') throw this.#refuse(call, row, found)
     return found
   }
 
-  async #judge(call: ControlCall, row: StoredSandbox | undefined): Promise<Good | Refusal> {
+  async #judge(call: Asked, row: StoredSandbox | undefined): Promise<Good | Refusal> {
     const { sandboxTokens, clock, store, kills } = this.#context
     const token = call.token === null ? 'missing' : sandboxTokens.read(call.token, clock.now())
     if (typeof token === 'string') return token
@@ -112,13 +118,19 @@ export class DoorControl {
   }
 
   /** In the evidence of the tenant whose socket it was, whatever the token says. */
-  #refuse({ sandbox, ask }: ControlCall, row: StoredSandbox | undefined, reason: Refusal): AirlockError {
+  #refuse({ sandbox, ask }: Asked, row: StoredSandbox | undefined, reason: Refusal): AirlockError {
     const { tenant = 'system', agent = null } = row ?? {}
-    const payload = { reason, door: 'control', ask }
+    const payload = { reason, door: ask === 'tool' ? 'broker' : 'control', ask }
     const who = { tenant, agent, sandbox, actor: actorOf(sandbox) }
     this.#context.audit.note({ ...who, point: 'auth.refuse', status: 'denied', payload })
     return new AirlockError('token_refused', reason === 'expired' ? 'The token has expired.' : undefined)
   }
+}
+
+interface Asked {
+  readonly sandbox: string
+  readonly token: string | null
+  readonly ask: TokenScope
 }
 
 interface Good {
@@ -127,11 +139,7 @@ interface Good {
 }
 
 /** Why a token that is whole and in time is worthless all the same. */
-function whyNot(
-  { token, sandbox }: Good,
-  agent: StoredAgent | undefined,
-  ask: ControlCall['ask'],
-): Refusal | undefined {
+function whyNot({ token, sandbox }: Good, agent: StoredAgent | undefined, ask: TokenScope): Refusal | undefined {
   if (!agent || token.tenant !== sandbox.tenant || token.agent !== sandbox.agent) return 'agent gone'
   if (!agent.approved) return 'agent not approved'
   if (agent.state === 'suspended') return 'agent suspended'

@@ -4,10 +4,13 @@ import { join } from 'node:path'
 import {
   AirlockError,
   KEYS_LIFE_FILE,
+  ORDER_LIFE_MS,
   type Reservation,
   RESERVATION_KEY_FILE,
   RESERVATION_LIFE_MS,
   signReservation,
+  signToolOrder,
+  type ToolOrder,
 } from '@airlock/contract'
 import { openSigningKey, replaceFile } from '../sandboxes/signing-key.ts'
 
@@ -29,6 +32,11 @@ export class ReservationDesk {
   /** For one call, good for a minute, and for this life of `keys` alone. */
   async issue(what: Omit<Reservation, 'life' | 'expiresAt'>, now: number): Promise<string> {
     return signReservation({ ...what, life: await this.#life(), expiresAt: now + RESERVATION_LIFE_MS }, this.#key)
+  }
+
+  /** For one call of a tool, good for a second, and for this life of `keys` alone. */
+  async order(what: Omit<ToolOrder, 'life' | 'expiresAt'>, now: number): Promise<string> {
+    return signToolOrder({ ...what, life: await this.#life(), expiresAt: now + ORDER_LIFE_MS }, this.#key)
   }
 
   async #life(): Promise<string> {

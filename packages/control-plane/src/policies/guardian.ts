@@ -223,6 +223,10 @@ function denial(decision: Decision, asked: Operation): AirlockError {
     const hint = `Ask an admin to run: airlock egress allow ${place}`
     return new AirlockError('policy_denied', `No rule allows ${place}.`, { hint })
   }
+  if (!rule && asked.kind === 'tool') {
+    const hint = `Ask an admin to run: airlock tool allow ${asked.tool}`
+    return new AirlockError('policy_denied', `No rule allows the tool ${asked.tool}.`, { hint })
+  }
   if (!rule) return new AirlockError('policy_denied', 'No policy allows it, and what none allows is denied here.')
   return new AirlockError('policy_denied', `The rule ${rule.policy}/${rule.rule} denies it: ${rule.reason}`)
 }

@@ -13,8 +13,6 @@ import { TestRecorder } from '../testing/recorder.ts'
 import { ISOLATION } from '../testing/scripted-data-plane.ts'
 import { aSandbox, CALLER, caller, World } from '../testing/world.ts'
 
-const DOORS_NOT_BUILT: CreateSandboxBody['doors'] = ['control', 'broker']
-
 for (const dialect of DIALECTS)
   describe(dialect.name, dialect.options, () => {
     let stores: TestStores
@@ -155,7 +153,6 @@ for (const dialect of DIALECTS)
         ['an agent that the key may not use', {}, caller({ agents: ['other'] }), 'agent_not_found'],
         ['an agent of another tenant', {}, caller({ tenant: 'other' }), 'agent_not_found'],
         ['a template that is not there', { template: 'gpu' }, CALLER, 'template_not_found'],
-        ['a door that is not built', { doors: DOORS_NOT_BUILT }, CALLER, 'invalid_request'],
       ] as const)('refuses %s, records that, and nothing happens', async (_what, asked, who, code) => {
         const refused = world.lifecycle.creation.create(who, aSandbox(asked))
         expect(await failure(refused)).toMatchObject({ code })

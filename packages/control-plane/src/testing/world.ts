@@ -25,6 +25,7 @@ import { KillList } from '../kills/kill-list.ts'
 import { EvidenceGate } from '../evidence/evidence-gate.ts'
 import { ApprovalNews } from '../approvals/news.ts'
 import { openPermitDesk } from '../sandboxes/permits.ts'
+import { SealKeyFile } from '../tools/seal-key-file.ts'
 import { DoorNews } from '../doors/door-news.ts'
 import { openSandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import { GuardKeys } from '../identity/guard-keys.ts'
@@ -172,6 +173,7 @@ export class World {
       artifactLinks: await openArtifactLinkDesk(this.home),
       artifactBounds: { maxBytes: 2 ** 30, quotaBytes: 2 ** 32, quotaCount: 1000 },
       reservations: await openReservationDesk(this.home, this.home),
+      sealKey: new SealKeyFile(this.home),
       doors: this.doors,
       doorNews: new DoorNews(),
       readiness: new Readiness({ isHeld: true, isAnswered: true }),

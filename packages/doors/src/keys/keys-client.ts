@@ -4,9 +4,14 @@ import {
   type AnthropicVersion,
   CALL_HEADERS,
   type ErrorCode,
+  isAirlockError,
   isErrorCode,
   keysHealth,
   type KeysHealth,
+  type SendTool,
+  TOOL_BOUNDS,
+  toolAnswer,
+  type ToolAnswer,
 } from '@airlock/contract'
 import { decodeText, parseJson, readBounded } from '@airlock/wire'
 import { z } from 'zod'
@@ -34,6 +39,11 @@ const HEALTH_MS = 1_000
 const MAX_HEALTH_BYTES = 256 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const NOT_DIALLED: ReadonlySet<unknown> = new Set(['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'EACCES'])
+
+/** More than any call of a tool may take: `keys` itself was stopped. */
+const TOOL_MS = TOOL_BOUNDS.timeoutMs + 10_000
+/** The body in base64, and its head. */
+const MAX_TOOL_ANSWER = 2 * TOOL_BOUNDS.answerBytes
 
 /** Codes of `keys` for a call of which no byte was sent. */
 const UNSENT: ReadonlySet<ErrorCode> = new Set([
@@ -74,6 +84,27 @@ export class KeysClient {
     return { status, contentType: headers['content-type'], retryAfter: headers['retry-after'], body: bodyOf(response) }
   }
 
+  /** Sends one call of a tool, once, and has its whole answer. The signal ends it. */
+  async callTool(call: SendTool, signal: AbortSignal): Promise<ToolAnswer> {
+    const body = Buffer.from(JSON.stringify(call))
+    const request = dial({
+      socketPath: this.#socket,
+      agent: this.#agent,
+      method: 'POST',
+      path: '/tool',
+      headers: { host: 'keys', 'content-type': 'application/json', 'content-length': body.length },
+      timeout: TOOL_MS,
+      signal,
+    })
+    try {
+      const response = await answered(request, body)
+      if (response.statusCode !== 200) throw await errorOf(response)
+      return toolAnswer.parse(parseJson(decodeText(await readBounded(response, { maxBytes: MAX_TOOL_ANSWER }))))
+    } catch (error) {
+      throw toolError(error)
+    }
+  }
+
   /** Throws `not_ready` when `keys` does not answer. */
   async health(): Promise<KeysHealth> {
     try {
@@ -107,6 +138,18 @@ export class KeysClient {
       signal,
     })
   }
+}
+
+/** `keys` is another process: its loss is ours to explain, not the service's. */
+function toolError(error: unknown): AirlockError {
+  if (!isAirlockError(error)) return new AirlockError('service_broken', undefined, { cause: error })
+  const { code, message, cause } = error
+  if (code === 'upstream_unavailable')
+    return new AirlockError('not_ready', 'The process that holds the keys is away.', { cause })
+  if (code === 'upstream_broken') return new AirlockError('service_broken', undefined, { cause })
+  if (code === 'reservation_rejected')
+    return new AirlockError('not_ready', `The call was not sent: ${message}`, { cause })
+  return error
 }
 
 async function answered(request: ClientRequest, body?: Buffer): Promise<IncomingMessage> {

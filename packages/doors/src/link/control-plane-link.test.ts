@@ -41,6 +41,7 @@ beforeEach(() => {
     onLost: () => {},
     onLateOpen: (open) => late.push(open),
     onLateConnection: () => {},
+    onLateTool: () => {},
     pingMs: 20,
   })
   link.open()

@@ -13,6 +13,13 @@ import {
   MAX_DOOR_CALLS,
   MAX_NAMED_CALLS,
   type CloseNetworkCall,
+  type CloseToolCall,
+  type ListToolsCall,
+  openedToolCall,
+  type OpenedToolCall,
+  type OpenToolCall,
+  type ToolInside,
+  toolsInside,
   openedModelCall,
   openedNetworkCall,
   type OpenedNetworkCall,
@@ -36,6 +43,8 @@ const CALLS_OF_SANDBOX = 32
 const ANSWERS = { self, heartbeat: self, renew: renewedToken, ask: askAnswer } as const
 export type ControlAnswer = z.infer<(typeof ANSWERS)[ControlCall['ask']]>
 const nothing = z.strictObject({})
+/** What is opened by an answer, also by one that comes too late. */
+const OPENS: ReadonlySet<DoorCall['ask']> = new Set(['model.open', 'network.open', 'tool.open'])
 
 interface CallOptions {
   /** Until the answer has to be there. */
@@ -55,6 +64,12 @@ export interface LateOpen {
   readonly sandbox: string
 }
 
+/** A call of a tool that was opened after it had been given up. */
+export interface LateTool {
+  readonly call: string
+  readonly sandbox: string
+}
+
 interface LinkOptions {
   readonly socket: string
   readonly log: Log
@@ -70,6 +85,8 @@ interface LinkOptions {
   readonly onLateOpen: (late: LateOpen) => void
   /** The same of a connection to a host. */
   readonly onLateConnection: (late: LateConnection) => void
+  /** The same of a call of a tool. */
+  readonly onLateTool: (late: LateTool) => void
   readonly pingMs?: number
 }
 
@@ -81,7 +98,7 @@ export class ControlPlaneLink {
   readonly #options: LinkOptions
   readonly #pending = new PendingCalls(MAX_DOOR_CALLS, CALLS_OF_SANDBOX)
   readonly #process = newId('doors')
-  /** Sandboxes of model calls and connections whose open has no answer yet, also of those that were given up. */
+  /** Sandboxes of model calls, connections and calls of tools whose open has no answer yet, also of those that were given up. */
   readonly #opening = new Map<number, string>()
   #link: KeptLink | undefined
   #pings: NodeJS.Timeout | undefined
@@ -143,6 +160,20 @@ export class ControlPlaneLink {
     await this.#parsed(nothing, { ...end, ask: 'network.close' }, options)
   }
 
+  /** Tools that the program may call. */
+  async listTools(asked: ListToolsCall, options: CallOptions): Promise<readonly ToolInside[]> {
+    return (await this.#parsed(toolsInside, { ...asked, ask: 'tool.list' }, options)).tools
+  }
+
+  /** A call that is opened must be closed. When this rejects, nothing is open. */
+  async openToolCall(asked: OpenToolCall, options: CallOptions): Promise<OpenedToolCall> {
+    return this.#parsed(openedToolCall, { ...asked, ask: 'tool.open' }, options)
+  }
+
+  async closeToolCall(end: CloseToolCall, options: CallOptions): Promise<void> {
+    await this.#parsed(nothing, { ...end, ask: 'tool.close' }, options)
+  }
+
   // oxlint-disable-next-line max-params -- a question, and how its answer is read
   async #parsed<T>(schema: z.ZodType<T>, call: DoorCall, options: CallOptions): Promise<T> {
     const parsed = schema.safeParse(await this.#answered(call, options))
@@ -170,7 +201,7 @@ export class ControlPlaneLink {
     try {
       if (signal.aborted) onAbort()
       else {
-        if (call.ask === 'model.open' || call.ask === 'network.open') this.#opening.set(id, call.sandbox)
+        if (OPENS.has(call.ask)) this.#opening.set(id, call.sandbox)
         this.#send({ type: 'call', id, call })
       }
       return await answer
@@ -219,6 +250,8 @@ export class ControlPlaneLink {
     if (late.success) this.#options.onLateOpen({ callId: late.data.callId, sandbox })
     const connection = openedNetworkCall.safeParse(value)
     if (connection.success) this.#options.onLateConnection({ connection: connection.data.connection, sandbox })
+    const tool = openedToolCall.safeParse(value)
+    if (tool.success) this.#options.onLateTool({ call: tool.data.call, sandbox })
   }
 
   #hello(protocol: number, socket: LineSocket): void {

@@ -44,6 +44,12 @@ function beginningOf(encoding: Buffer, all: Buffer): number {
   return at < 0 ? all.length : at
 }
 
+/** Whether a key is in bytes, or in a text of bytes, whichever of its characters are escaped as in JSON. */
+export function holdsKey(said: string | Buffer, encodings: readonly Buffer[]): boolean {
+  const bytes = typeof said === 'string' ? Buffer.from(said, 'latin1') : said
+  return holdsAny(encodings, bytes) || holdsAny(encodings, unescapeJson(bytes).bytes)
+}
+
 /** Throws `upstream_leaked_key` when the key is in a text. */
 export function throwOnLeak(text: string, encodings: readonly Buffer[]): void {
   new Scrubber(encodings).push(Buffer.from(text, 'latin1'))

@@ -31,11 +31,14 @@ export class KeysProcess implements AsyncDisposable {
   readonly signing = signingKeys()
   readonly #upstreams: Readonly<Record<string, UpstreamConfig>>
   #child: ChildProcess | undefined
+  /** Addresses that are not public and may be dialled for tools. */
+  listed: KeysConfig['listed'] = []
   stderr = ''
 
   constructor(upstreams: Readonly<Record<string, Partial<UpstreamConfig> & { readonly port: number }>>) {
     chmodSync(this.home, 0o755)
-    for (const dir of ['public', 'keys']) mkdirSync(join(this.home, dir))
+    for (const dir of ['public', 'keys', 'seal']) mkdirSync(join(this.home, dir))
+    if (isRoot()) chownSync(join(this.home, 'seal'), UID, UID)
     writeFileSync(join(this.home, 'public/node'), 'here')
     writeFileSync(join(this.home, 'public/reservation.pub'), this.signing.publicPem)
     this.#upstreams = Object.fromEntries(
@@ -72,6 +75,8 @@ export class KeysProcess implements AsyncDisposable {
       publicDir: join(this.home, 'public'),
       socket: this.socket,
       socketUid: null,
+      sealKeyFile: join(this.home, 'seal', 'seal.key'),
+      listed: this.listed,
       upstreams: this.#upstreams,
       drop: isRoot() ? { uid: UID, gid: UID } : null,
       logLevel: 'debug',

@@ -2,6 +2,7 @@ import { AirlockClient } from '../client.ts'
 import { Transport, type TransportOptions } from '../transport/transport.ts'
 import type { ConfigOptions } from './config.ts'
 import { openConnection } from './connection.ts'
+import { LocalSecrets } from './secrets.ts'
 import { LocalTemplates } from './templates.ts'
 
 export interface AirlockOptions extends ConfigOptions, TransportOptions {}
@@ -12,10 +13,12 @@ export interface AirlockOptions extends ConfigOptions, TransportOptions {}
  */
 export class Airlock extends AirlockClient {
   override readonly templates: LocalTemplates
+  override readonly secrets: LocalSecrets
 
   constructor(options: AirlockOptions = {}) {
     const transport = new Transport(openConnection(options), options)
     super(transport)
     this.templates = new LocalTemplates(transport)
+    this.secrets = new LocalSecrets(transport)
   }
 }

@@ -13,6 +13,8 @@ type OfCore = Omit<
   | 'killswitch'
   | 'approvals'
   | 'webhooks'
+  | 'secrets'
+  | 'tools'
   | 'events'
 >
 

@@ -8,6 +8,9 @@ import { ApprovalNews } from '../../approvals/news.ts'
 import { prepareFirstStart } from '../../identity/first-start.ts'
 import { GuardKeys } from '../../identity/guard-keys.ts'
 import { ApprovalAnswers } from '../../approvals/approvals.ts'
+import { SealKeyFile } from '../../tools/seal-key-file.ts'
+import { Secrets } from '../../tools/secrets.ts'
+import { ToolRegistry } from '../../tools/tool-registry.ts'
 import { WebhookRegistry } from '../../webhooks/registry.ts'
 import type { App } from '../../app/app.ts'
 import { DataPlaneClient } from '../../nodes/data-plane-client.ts'
@@ -35,7 +38,7 @@ const notHere = async () => Promise.reject(new AirlockError('not_ready'))
 /** There is nothing here to kill. */
 const NO_KILLSWITCH: Kills = { on: notHere, list: async () => [], lift: notHere }
 
-export type TestWho = Registry & Pick<App, 'killswitch' | 'approvals' | 'webhooks'>
+export type TestWho = Registry & Pick<App, 'killswitch' | 'approvals' | 'webhooks' | 'secrets' | 'tools'>
 
 /** For tests of the HTTP edge, the SDK and the CLI only: the real registry on a store of its own, with no sandboxes. */
 export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: TestWho; dispose(): Promise<void> }> {
@@ -65,6 +68,8 @@ export async function makeTestWho(audit: AuditSink): Promise<{ readonly who: Tes
     killswitch: NO_KILLSWITCH,
     approvals: new ApprovalAnswers({ ...world, approvalNews: new ApprovalNews() }),
     webhooks: new WebhookRegistry({ ...world, webhookPrivate: true }),
+    secrets: new Secrets({ ...world, sealKey: new SealKeyFile('/nonexistent') }),
+    tools: new ToolRegistry(world),
   }
   const dispose = async (): Promise<void> => {
     await store.close()

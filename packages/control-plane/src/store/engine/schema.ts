@@ -31,6 +31,9 @@ export interface Tables {
   readonly policies: PolicyTable
   readonly approvals: ApprovalTable
   readonly webhooks: WebhookTable
+  readonly secrets: SecretTable
+  readonly tools: ToolTable
+  readonly toolCounts: ToolCountTable
   readonly metricDetails: MetricDetailTable
   readonly metricPoints: MetricPointTable
   readonly alerts: AlertTable
@@ -366,6 +369,35 @@ interface WebhookTable {
   createdBy: string
   lastAt: number | null
   lastError: string | null
+}
+
+interface SecretTable {
+  tenant: string
+  name: string
+  origin: string
+  keyId: string
+  sealed: string
+  version: number
+  createdAt: number
+  updatedAt: number
+  updatedBy: string
+}
+
+interface ToolTable {
+  tenant: string
+  name: string
+  /** As JSON. */
+  spec: string
+  version: number
+  createdAt: number
+  updatedAt: number
+  updatedBy: string
+}
+
+/** Calls of tools by each sandbox that made one. */
+interface ToolCountTable {
+  sandbox: string
+  calls: number
 }
 
 /** Only of sandboxes whose tokens were taken back. */

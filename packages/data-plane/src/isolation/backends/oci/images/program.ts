@@ -62,6 +62,7 @@ const WRAPPERS = {
   'wrappers/npx': 'npx.sh',
   'wrappers/apt': 'apt.sh',
   'wrappers/apt-get': 'apt.sh',
+  'wrappers/airlock-tool': 'airlock-tool.sh',
   'python/python': 'python.sh',
   'python/python3': 'python.sh',
   'fallback/python': 'python.sh',
@@ -171,10 +172,13 @@ interface TakenFile {
 }
 
 function insideFiles({ guest, kernels }: ProgramSources): readonly TakenFile[] {
+  const tool = join(dirname(guest), 'airlock-tool.cjs')
   const drivers = existsSync(kernels) ? readdirSync(kernels) : []
   const wrappers = Object.entries(WRAPPERS).map(([name, file]) => ({ name, from: ours(`images/wrappers/${file}`) }))
   return [
     { path: `${INSIDE_DIR}/guest.cjs`, content: readFileSync(guest), mode: 0o644 },
+    // A guest that was built alone has no tools, and is a guest all the same.
+    ...(existsSync(tool) ? [taken(`${INSIDE_DIR}/airlock-tool.cjs`, tool, 0o644)] : []),
     { path: `${INSIDE_DIR}/probe`, content: makeProbeProgram(), mode: 0o755 },
     ...drivers.map((name) => taken(`${INSIDE_DIR}/kernels/${name}`, join(kernels, name), 0o644)),
     ...wrappers.map(({ name, from }) => taken(`${INSIDE_DIR}/${name}`, from, 0o755)),
