@@ -49,6 +49,8 @@ const inSandbox =
 const files = async ({ sandbox }: Place): Promise<unknown> => (await sandbox.run(['find', '/workspace'])).stdout
 const sandboxes = async ({ admin }: Place): Promise<unknown> =>
   (await admin.sandboxes.list({ state: 'all' })).items.map(({ data }) => data.name ?? '')
+const said = [{ role: 'user', content: 'hello' }]
+const runs = async ({ admin }: Place): Promise<unknown> => (await admin.runs.list()).items.length
 const templates = async ({ admin }: Place): Promise<unknown> => admin.templates.list()
 const agents = async ({ admin }: Place): Promise<unknown> =>
   (await admin.agents.list()).items.map(({ id, approved, state, generation, version }) => [
@@ -86,6 +88,16 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
     ask: () => ({ body: { argv: ['true'] } }),
     look: async ({ admin }) => (await admin.jobs.list()).items.length,
     answers: 202,
+  },
+  submitRun: {
+    ask: () => ({ body: { graph: 'sandbox:agent', messages: said } }),
+    look: runs,
+    answers: 202,
+  },
+  openaiChat: { ask: () => ({ body: { model: 'sandbox:agent', messages: said } }), look: runs },
+  putGraph: {
+    ask: () => ({ params: { name: 'sandbox:put' }, body: { argv: ['true'] } }),
+    look: async ({ admin }) => (await admin.catalog.list()).map(({ name }) => name),
   },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),

@@ -359,6 +359,9 @@ async function makeThings(): Promise<Things> {
   await admin.policies.put({ name: 'walked-policy', rules: [] })
   const job = await client(agentsOwn).jobs.submit(['echo', 'walked-log'])
   await job.wait()
+  await admin.catalog.put('sandbox:walked', { argv: ['true'], description: 'walked-graph' })
+  const run = await client(agentsOwn).runs.start('sandbox:agent', 'walked-message')
+  await run.answer()
   return {
     agent: agent.id,
     grant: grant.id,
@@ -368,6 +371,8 @@ async function makeThings(): Promise<Things> {
     session: session.id,
     step,
     job: job.id,
+    run: run.id,
+    graph: 'sandbox:walked',
     template: 'walked-template',
     key: key.id,
     policy: 'walked-policy',
@@ -404,6 +409,8 @@ function absentThings(): Things {
     session: `ses_${none}`,
     step: `stp_${none}`,
     job: `job_${none}`,
+    run: `run_${none}`,
+    graph: 'sandbox:absent',
     template: 'absent-template',
     key: '0'.repeat(12),
     policy: 'absent-policy',

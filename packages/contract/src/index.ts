@@ -50,6 +50,7 @@ export {
   type Config,
   type SettingName,
 } from './config/config.ts'
+export { GRAPH_SETTINGS, type GraphSettings } from './config/graph-settings.ts'
 export { MODEL_SETTINGS, UPSTREAM_SETTINGS, type LlmSettings, type UpstreamSettings } from './config/llm-settings.ts'
 export {
   closeNetworkCall,
@@ -119,6 +120,7 @@ export {
   DOOR_SOCKETS,
   doorEnv,
   doorName,
+  doorNames,
   DOORS,
   doorCall,
   networkCall,
@@ -306,6 +308,7 @@ export {
 } from './host/sandbox-token.ts'
 export {
   jobId,
+  runId,
   agentId,
   commandId,
   envVars,
@@ -490,4 +493,5 @@ export {
   type Threshold,
 } from './config/monitor-settings.ts'
 export * from './jobs.ts'
+export * from './runs.ts'
 export * from './models.ts'

@@ -13,6 +13,8 @@ export type { EventOptions, FollowOptions } from './events.ts'
 export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
+export type { Catalog } from './runs/catalog.ts'
+export { runError, type Run, type RunListOptions, type RunOptions, type Runs } from './runs/run.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
@@ -61,6 +63,15 @@ export type {
   Grant,
   GuardianStatus,
   Identity,
+  Graph,
+  GraphInput,
+  Run as RunData,
+  RunEvent,
+  RunLog,
+  RunMessage,
+  RunResult,
+  RunSummary,
+  RunUsage,
   Job as JobData,
   JobEvent,
   JobLanguage,

@@ -16,6 +16,7 @@ export const commandId = z.string().regex(/^cmd_[0-9a-hjkmnp-tv-z]{26}$/, 'is no
 export const sessionId = z.string().regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a session id')
 export const stepId = z.string().regex(/^stp_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a step id')
 export const jobId = z.string().regex(/^job_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a job id')
+export const runId = z.string().regex(/^run_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a run id')
 /** A caller's own id of a step. */
 export const stepKey = z
   .string()

@@ -2,6 +2,7 @@ import type {
   ApprovalEvent,
   CommandEvent,
   JobEvent,
+  RunEvent,
   MetricEvent,
   ROUTES,
   RouteName,
@@ -36,6 +37,7 @@ export type StreamEvent =
   | ApprovalEvent
   | CommandEvent
   | JobEvent
+  | RunEvent
   | MetricEvent
   | StepEvent
   | StreamedEvent
@@ -56,6 +58,8 @@ export type Answer =
       readonly bytes: AsyncIterable<Buffer>
       readonly type?: string
     }
+  /** Server-sent events that are written out already. */
+  | { readonly kind: 'frames'; readonly frames: AsyncIterable<string> }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }
   | { readonly kind: 'none' }
@@ -64,6 +68,7 @@ type Kinds = {
   json: 'json'
   'json-or-events': 'json' | 'events'
   'json-or-csv': 'json' | 'text'
+  'json-or-frames': 'json' | 'frames'
   bytes: 'bytes'
   lines: 'lines'
   text: 'text'

@@ -34,7 +34,9 @@ import { keyHandlers } from './routes/keys.ts'
 import { killHandlers } from './routes/kills.ts'
 import { metricHandlers } from './routes/metrics.ts'
 import { modelHandlers } from './routes/models.ts'
+import { openaiHandlers } from './routes/openai.ts'
 import { policyHandlers } from './routes/policies.ts'
+import { runHandlers } from './routes/runs.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
 import { sessionHandlers } from './routes/sessions.ts'
 import { systemHandlers } from './routes/system.ts'
@@ -309,6 +311,8 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...commandHandlers(app.commands),
     ...sessionHandlers(app),
     ...jobHandlers(app.jobs),
+    ...runHandlers(app),
+    ...openaiHandlers(app),
     ...fileHandlers(app.files),
     ...templateHandlers(app.templates),
     ...auditHandlers(app.audit),

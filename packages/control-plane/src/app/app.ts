@@ -6,6 +6,8 @@ import type { Connections } from '../doors/connections.ts'
 import { Audit } from '../evidence/audit.ts'
 import { type EventFeed, Events } from '../evidence/events.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { Catalog } from '../runs/catalog.ts'
+import type { Runs } from '../runs/runs.ts'
 import type { Kills } from '../kills/killswitch.ts'
 import { readLlmStatus } from '../models/llm-status.ts'
 import { listModels } from '../models/list-models.ts'
@@ -46,6 +48,8 @@ export interface App extends Registry {
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
   readonly jobs: Pick<Jobs, 'submit' | 'list' | 'get' | 'cancel'> & Streams<Jobs, 'events'>
+  readonly catalog: Pick<Catalog, 'list' | 'get' | 'put' | 'remove'>
+  readonly runs: Pick<Runs, 'submit' | 'list' | 'get' | 'cancel' | 'log' | 'answer'> & Streams<Runs, 'events'>
   readonly templates: Pick<Templates, 'list' | 'get' | 'put' | 'import' | 'remove'> & Streams<Templates, 'build'>
   readonly backtests: Pick<Backtests, 'run'>
   readonly killswitch: Kills

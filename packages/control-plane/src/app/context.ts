@@ -10,6 +10,7 @@ import type { SandboxTokenDesk } from '../doors/sandbox-tokens.ts'
 import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { ModelCatalog } from '../models/catalog.ts'
+import type { FixedGraph } from '../runs/builtin-graphs.ts'
 import type { ReservationDesk } from '../models/reservation-desk.ts'
 import type { Store } from '../store/engine/store.ts'
 import type { DataPlaneClient } from '../nodes/data-plane-client.ts'
@@ -33,6 +34,8 @@ export interface Context {
   readonly sandboxTokens: SandboxTokenDesk
   /** The models that sandboxes may ask for. */
   readonly models: ModelCatalog
+  /** Agent programs that all tenants have. */
+  readonly graphs: readonly FixedGraph[]
   readonly reservations: ReservationDesk
   readonly doors: Pick<DoorsClient, 'list' | 'open' | 'shut' | 'upstreams' | 'close'>
   /** Tells the doors what no longer holds. */

@@ -19,6 +19,8 @@ import { GrantEnds } from '../agents/grant-ends.ts'
 import { createJobs } from '../jobs/create-jobs.ts'
 import type { JobRunner } from '../jobs/job-runner.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { Catalog } from '../runs/catalog.ts'
+import type { Runs } from '../runs/runs.ts'
 import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
@@ -59,6 +61,8 @@ export interface Lifecycle {
   readonly approvals: ApprovalAnswers
   readonly jobs: Jobs
   readonly jobRunner: JobRunner
+  readonly catalog: Catalog
+  readonly runs: Runs
 }
 
 export function createLifecycle(context: Context): Lifecycle {

@@ -32,6 +32,22 @@ interface Asked {
  * plane too, and no byte comes twice or is missed; without, it stops where the output stands now.
  */
 export async function* commandEvents(of: Followed, caller: Caller, asked: Asked): AsyncGenerator<CommandEvent> {
+  for await (const event of allCommandEvents(of, caller, asked)) if (event.event !== 'event_output') yield event
+}
+
+/** Bytes of the event output of a command. `offset` counts the bytes of all outputs together. */
+export interface EventOutput {
+  readonly event: 'event_output'
+  readonly offset: number
+  readonly bytes: Buffer
+}
+
+/** The same with the bytes of the event output, for the one who started the command with one. */
+export async function* allCommandEvents(
+  of: Followed,
+  caller: Caller,
+  asked: Asked,
+): AsyncGenerator<CommandEvent | EventOutput> {
   await readableSandbox(of, caller, of.ref.sandbox)
   const row = await of.store.query((db) => findCommand(db, of.ref))
   if (!row) throw new AirlockError('command_not_found')
@@ -48,7 +64,7 @@ async function* output(
   of: Followed,
   row: StoredCommand,
   asked: Asked & { readonly until: number | undefined },
-): AsyncGenerator<CommandEvent, NodeCommand | 'enough' | undefined> {
+): AsyncGenerator<CommandEvent | EventOutput, NodeCommand | 'enough' | undefined> {
   const { from, signal, until } = asked
   const open = asked.follow && from === 0 ? of.takeOutput(row.id) : undefined
   const leave = () => open?.letGo()
@@ -57,9 +73,10 @@ async function* output(
   try {
     for await (const item of resumedOutput(of, { from, signal, first: open?.output })) {
       if (item.kind === 'end') node = item.command
-      if (item.kind === 'end' || item.stream === 'rich') continue
+      if (item.kind === 'end') continue
       const after = item.offset + item.bytes.length
-      yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
+      if (item.stream === 'rich') yield { event: 'event_output', offset: after, bytes: item.bytes }
+      else yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
       if (until !== undefined && after >= until) return 'enough'
     }
     return node

@@ -23,7 +23,7 @@ import { insidePath } from '../sandboxes/asked-paths.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
-import { commandEvents } from './command-events.ts'
+import { allCommandEvents, commandEvents, type EventOutput } from './command-events.ts'
 import type { CommandRef } from './command-ref.ts'
 import { boundTimeout, deedOf, describeError, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
 import { toCommand } from '../sandboxes/nouns.ts'
@@ -48,9 +48,13 @@ export class Commands {
 
   /**
    * Resolves once the data plane runs it; from then on it is followed to its end, whoever listens. `id`: a new one that its maker
-   * has written down.
+   * has written down. `eventOutput`: it gets an output for events beside stdout and stderr.
    */
-  async run(caller: Caller, sandboxId: string, asked: RunCommandBody & { readonly id?: string }): Promise<Command> {
+  async run(
+    caller: Caller,
+    sandboxId: string,
+    asked: RunCommandBody & { readonly id?: string; readonly eventOutput?: true },
+  ): Promise<Command> {
     const { id = newId('cmd', this.#context.clock.now()), ...body } = asked
     const { audit } = this.#context
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
@@ -76,8 +80,16 @@ export class Commands {
     of: CommandRef,
     options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncGenerator<CommandEvent> {
-    const takeOutput = (id: string) => this.#outputs.take(id)
-    return commandEvents({ ...this.#context, watch: this.#parts.watch, takeOutput, ref: of }, caller, options)
+    return commandEvents(this.#followed(of), caller, options)
+  }
+
+  /** The same with the bytes of its event output. */
+  allEvents(
+    caller: Caller,
+    of: CommandRef,
+    options: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncGenerator<CommandEvent | EventOutput> {
+    return allCommandEvents(this.#followed(of), caller, options)
   }
 
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
@@ -137,6 +149,11 @@ export class Commands {
     })
   }
 
+  #followed(ref: CommandRef) {
+    const takeOutput = (id: string) => this.#outputs.take(id)
+    return { ...this.#context, watch: this.#parts.watch, takeOutput, ref }
+  }
+
   /** The record and the row, at the same time: neither needs the other, and nothing runs before both are on disk (G7). */
   async #take(row: StoredCommand, deed: Governed): Promise<void> {
     const { audit, failpoint } = this.#context
@@ -165,7 +182,7 @@ export class Commands {
   }
 
   /** One that is waited for says everything over the call that starts it. */
-  async #give(row: StoredCommand, body: RunCommandBody): Promise<void> {
+  async #give(row: StoredCommand, body: RunCommandBody & { readonly eventOutput?: true }): Promise<void> {
     const { store, dataPlane, failpoint } = this.#context
     const spec = specOf(row, body)
     const letGo = new AbortController()
@@ -277,11 +294,11 @@ function newRow(
   }
 }
 
-function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
+function specOf(row: StoredCommand, body: RunCommandBody & { readonly eventOutput?: true }): NodeCommandSpec {
   const { id, argv, cwd, maxOutputBytes } = row
-  const { env, stdin = 'none', timeoutMs, cpuTimeMs } = body
+  const { env, stdin = 'none', timeoutMs, cpuTimeMs, eventOutput } = body
   const limits = cpuTimeMs === undefined ? {} : { limits: { cpuSeconds: Math.ceil(cpuTimeMs / 1000) } }
-  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits }
+  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits, ...(eventOutput && { eventOutput }) }
 }
 
 /** What is recorded of a request: the values of its environment and its stdin are not. */

@@ -41,6 +41,7 @@ import type { KillHook } from '../kills/kill-hooks.ts'
 import { openKillSpill } from '../kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../app/lifecycle-parts.ts'
 import { ModelCatalog } from '../models/catalog.ts'
+import { builtinGraphs } from '../runs/builtin-graphs.ts'
 import { openReservationDesk } from '../models/reservation-desk.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
 import { Readiness } from '../nodes/readiness.ts'
@@ -168,6 +169,7 @@ export class World {
       permits,
       sandboxTokens: await openSandboxTokenDesk(this.home),
       models: new ModelCatalog([]),
+      graphs: builtinGraphs(),
       reservations: await openReservationDesk(this.home, this.home),
       doors: this.doors,
       doorNews: new DoorNews(),

@@ -254,7 +254,7 @@ export class CommandRecord {
   }
 
   #mayUse(stream: number): boolean {
-    if (stream === STREAM.rich) return this.session !== undefined
+    if (stream === STREAM.rich) return this.session !== undefined || this.#meta.eventOutput === true
     return stream === STREAM.stdout || stream === STREAM.stderr
   }
 

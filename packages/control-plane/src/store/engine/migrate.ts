@@ -20,6 +20,7 @@ import { sandboxDoors } from '../migrations/0016-sandbox-doors.ts'
 import { modelCalls } from '../migrations/0017-model-calls.ts'
 import { sandboxModels } from '../migrations/0018-sandbox-models.ts'
 import { jobs } from '../migrations/0019-jobs.ts'
+import { runs } from '../migrations/0024-runs.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -42,6 +43,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0017-model-calls': modelCalls,
   '0018-sandbox-models': sandboxModels,
   '0019-jobs': jobs,
+  '0024-runs': runs,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

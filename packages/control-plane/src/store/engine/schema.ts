@@ -1,4 +1,4 @@
-import type { JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
+import type { GraphTable, JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
 
 /**
  * The tables as queries see them. Columns are snake_case in the database; kysely's plugin turns them into these names.
@@ -33,6 +33,7 @@ export interface Tables {
   readonly metricPoints: MetricPointTable
   readonly alerts: AlertTable
   readonly jobs: JobTable
+  readonly graphs: GraphTable
   readonly jobQueues: JobQueueTable
   readonly jobLogs: JobLogTable
 }
