@@ -156,7 +156,7 @@ export const BOUNDS = {
   /** Agent programs of one tenant. */
   graphs: 64,
   graphTextBytes: 512,
-  /** Messages that a run is given. Its whole request is bounded as any other. */
+  /** Messages that a run is given. The whole request is bounded by jsonBodyBytes. */
   runMessages: 512,
   runMessageLength: MIB,
   /** Of the result of a run. */
