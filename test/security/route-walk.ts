@@ -167,6 +167,7 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   openaiChat: {
     ask: (of) => ({ body: { model: of.graph, messages: said } }),
     hidden: 'graph_not_found',
+    bound: 'may',
     owner: 'nobody',
   },
   openaiModels: { ask: nothing, bound: 'may' },

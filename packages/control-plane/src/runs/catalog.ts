@@ -35,7 +35,7 @@ export class Catalog {
     if (fixed) return fixed
     const row = await this.#context.store.query((db) => findGraph(db, { tenant: principal.tenant, name }))
     if (row) return { ...row, source: 'tenant' }
-    throw new AirlockError('graph_not_found', `There is no agent program ${name}.`)
+    throw new AirlockError('graph_not_found')
   }
 
   async put(caller: Caller, name: string, spec: GraphSpec): Promise<Graph> {
@@ -56,7 +56,7 @@ export class Catalog {
     const { store, audit } = this.#context
     const { tenant } = caller.principal
     const isRemoved = await store.transaction(async (db) => deleteGraph(db, { tenant, name }))
-    if (!isRemoved) throw new AirlockError('graph_not_found', `There is no agent program ${name}.`)
+    if (!isRemoved) throw new AirlockError('graph_not_found')
     audit.note({ ...deedOf(caller, 'catalog.remove', { graph: name }), status: 'done' })
   }
 
