@@ -11,6 +11,7 @@ import {
   SECRET_VARIABLES,
   SETTINGS,
   UPSTREAM_SETTINGS,
+  GRAPH_SETTINGS,
   type Route,
 } from '@airlock/contract'
 import { generatePython } from './generate-python.ts'
@@ -78,6 +79,8 @@ function configuration(): string {
     '',
     ...upstreams(),
     '',
+    ...graphs(),
+    '',
     '## Limits of a sandbox and of a command',
     '',
     'What a caller gets without asking, and how far asking goes.',
@@ -87,12 +90,7 @@ function configuration(): string {
 }
 
 function upstreams(): readonly string[] {
-  const rows = (settings: typeof UPSTREAM_SETTINGS | typeof MODEL_SETTINGS) =>
-    Object.entries(settings).map(([key, { schema, about }]) => [
-      `\`${key}\``,
-      byDefault(schema.safeParse(undefined)),
-      about,
-    ])
+  const rows = tableRows
   return [
     '## Upstreams of models',
     '',
@@ -120,6 +118,33 @@ function upstreams(): readonly string[] {
     ...table(['key of an upstream', 'default', 'what it is'], rows(UPSTREAM_SETTINGS)),
     '',
     ...table(['key of a model', 'default', 'what it is'], rows(MODEL_SETTINGS)),
+  ]
+}
+
+function tableRows(settings: typeof UPSTREAM_SETTINGS | typeof MODEL_SETTINGS | typeof GRAPH_SETTINGS) {
+  return Object.entries(settings).map(([key, { schema, about }]) => [
+    `\`${key}\``,
+    byDefault(schema.safeParse(undefined)),
+    about,
+  ])
+}
+
+function graphs(): readonly string[] {
+  return [
+    '## Agent programs',
+    '',
+    '`[graph.NAME]` is an agent program that all tenants have as `sandbox:NAME`. It is in `airlock.toml` alone. What it must do: [runs](runs.md).',
+    '',
+    '```toml',
+    '[graph.helper]',
+    'description = "Answers questions about our handbook."',
+    'template = "helper"',
+    'argv = ["node", "/opt/helper/main.mjs"]',
+    'models = ["fast"]',
+    'dollars = 0.5',
+    '```',
+    '',
+    ...table(['key of an agent program', 'default', 'what it is'], tableRows(GRAPH_SETTINGS)),
   ]
 }
 

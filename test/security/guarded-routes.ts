@@ -52,6 +52,8 @@ const inSandbox =
 const files = async ({ sandbox }: Place): Promise<unknown> => (await sandbox.run(['find', '/workspace'])).stdout
 const sandboxes = async ({ admin }: Place): Promise<unknown> =>
   (await admin.sandboxes.list({ state: 'all' })).items.map(({ data }) => data.name ?? '')
+const said = [{ role: 'user', content: 'hello' }]
+const runs = async ({ admin }: Place): Promise<unknown> => (await admin.runs.list()).items.length
 const templates = async ({ admin }: Place): Promise<unknown> => admin.templates.list()
 const artifacts = async ({ admin }: Place): Promise<unknown> =>
   (await admin.artifacts.list()).items.map(({ name }) => name)
@@ -120,6 +122,16 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   putTool: {
     ask: () => ({ params: { name: 'wanted' }, body: tool }),
     look: async ({ admin }) => (await admin.tools.list()).length,
+  },
+  submitRun: {
+    ask: () => ({ body: { graph: 'sandbox:agent', messages: said } }),
+    look: runs,
+    answers: 202,
+  },
+  openaiChat: { ask: () => ({ body: { model: 'sandbox:agent', messages: said } }), look: runs },
+  putGraph: {
+    ask: () => ({ params: { name: 'sandbox:put' }, body: { argv: ['true'] } }),
+    look: async ({ admin }) => (await admin.catalog.list()).map(({ name }) => name),
   },
   resumeSandbox: {
     ask: ({ paused }) => ({ params: { id: paused.id } }),

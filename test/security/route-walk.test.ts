@@ -361,6 +361,9 @@ async function makeThings(): Promise<Things> {
   await admin.tools.put('walked-tool', WALKED_TOOL)
   const job = await client(agentsOwn).jobs.submit(['echo', 'walked-log'])
   await job.wait()
+  await admin.catalog.put('sandbox:walked', { argv: ['true'], description: 'walked-graph' })
+  const run = await client(agentsOwn).runs.start('sandbox:agent', 'walked-message')
+  await run.answer()
   return {
     agent: agent.id,
     grant: grant.id,
@@ -371,6 +374,8 @@ async function makeThings(): Promise<Things> {
     step,
     job: job.id,
     artifact: (await client(agentsOwn).artifacts.upload('walked-artifact', 'walked')).id,
+    run: run.id,
+    graph: 'sandbox:walked',
     template: 'walked-template',
     key: key.id,
     policy: 'walked-policy',
@@ -410,6 +415,8 @@ function absentThings(): Things {
     step: `stp_${none}`,
     job: `job_${none}`,
     artifact: `art_${none}`,
+    run: `run_${none}`,
+    graph: 'sandbox:absent',
     template: 'absent-template',
     key: '0'.repeat(12),
     policy: 'absent-policy',

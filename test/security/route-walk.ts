@@ -12,6 +12,8 @@ export interface Things {
   readonly step: string
   readonly job: string
   readonly artifact: string
+  readonly run: string
+  readonly graph: string
   readonly template: string
   readonly key: string
   readonly policy: string
@@ -61,6 +63,9 @@ const ofSession =
 const ofStep = (of: Things): Asked => ({ params: { id: of.session, step: of.step } })
 const ofJob = (of: Things): Asked => ({ params: { id: of.job } })
 const ofArtifact = (of: Things): Asked => ({ params: { id: of.artifact } })
+const ofRun = (of: Things): Asked => ({ params: { id: of.run } })
+const ofGraph = (of: Things): Asked => ({ params: { name: of.graph } })
+const said = [{ role: 'user', content: 'hello' }]
 const ofTemplate =
   (more: Asked = {}) =>
   (of: Things): Asked => ({ params: { name: of.template }, ...more })
@@ -95,6 +100,8 @@ const SANDBOX = { hidden: 'sandbox_not_found' } as const
 const SESSION = { hidden: 'session_not_found' } as const
 const JOB = { hidden: 'job_not_found' } as const
 const ARTIFACT = { hidden: 'artifact_not_found' } as const
+const RUN = { hidden: 'run_not_found' } as const
+const GRAPH = { hidden: 'graph_not_found', bound: 'may' } as const
 const AGENT = { hidden: 'agent_not_found' } as const
 const EVIDENCE = { ask: nothing, bound: 'forbidden', owner: 'auditor', repeats: true } as const
 const KILL = { hidden: 'sandbox_not_found', platform: 'may', bound: 'forbidden' } as const
@@ -177,6 +184,28 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   linkArtifact: { ask: (of) => ({ ...ofArtifact(of), body: {} }), ...ARTIFACT },
   downloadLinkedArtifact: { ask: () => ({ params: { token: `e30.${'A'.repeat(43)}` } }), answers: 403 },
   removeArtifact: { ask: ofArtifact, ...ARTIFACT },
+  listCatalog: { ask: nothing, bound: 'may' },
+  getGraph: { ask: ofGraph, ...GRAPH },
+  putGraph: { ask: () => ({ params: { name: 'sandbox:own' }, body: { argv: ['true'] } }), bound: 'may' },
+  removeGraph: { ask: ofGraph, ...GRAPH },
+  submitRun: {
+    ask: (of) => ({ body: { agent: of.agent, graph: 'sandbox:agent', messages: said } }),
+    hidden: 'agent_not_found',
+    answers: 202,
+    unnamed: { body: { graph: 'sandbox:agent', messages: said } },
+  },
+  listRuns: { ask: (of) => ({ query: { agent: of.agent } }), unnamed: {} },
+  getRun: { ask: ofRun, ...RUN },
+  cancelRun: { ask: ofRun, ...RUN },
+  runEvents: { ask: ofRun, ...RUN },
+  runLog: { ask: ofRun, ...RUN },
+  openaiChat: {
+    ask: (of) => ({ body: { model: of.graph, messages: said } }),
+    hidden: 'graph_not_found',
+    bound: 'may',
+    owner: 'nobody',
+  },
+  openaiModels: { ask: nothing, bound: 'may' },
   listTemplates: { ask: nothing, bound: 'may' },
   getTemplate: { ask: ofTemplate(), ...TEMPLATE },
   putTemplate: { ask: () => ({ params: { name: 'own-template' }, body: { packages: ['jq'] } }), bound: 'may' },

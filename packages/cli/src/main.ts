@@ -89,6 +89,19 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Print the output of a command.',
     load: async () => (await import('./verbs/logs.ts')).defineLogs,
   },
+  ask: {
+    heading: 'Agents that answer:',
+    about: 'Ask an agent program, and print its answer as it comes: airlock ask sandbox:agent "…"',
+    load: async () => (await import('./verbs/ask.ts')).defineAsk,
+  },
+  catalog: {
+    about: 'Agent programs: ls, inspect; put, rm with the admin key.',
+    load: async () => (await import('./verbs/catalog.ts')).defineCatalog,
+  },
+  'agent-run': {
+    about: 'Runs of agent programs: ls, inspect, events, logs, cancel.',
+    load: async () => (await import('./verbs/agent-run.ts')).defineAgentRun,
+  },
   session: {
     heading: 'Sessions, jobs, artifacts, templates, tools for agents:',
     about: 'Interpreters that remember: ls, inspect, interrupt, restart, rm.',

@@ -54,6 +54,7 @@ export const DEFAULTS = {
   artifactTtlMs: { default: 30 * 24 * HOUR, min: SECOND, max: 365 * 24 * HOUR },
   artifactLinkMs: { default: 15 * MINUTE, min: SECOND, max: 7 * 24 * HOUR },
   jobOutputBytes: { default: 2 * MIB, min: 0, max: 16 * MIB },
+  runTimeoutMs: { default: 10 * MINUTE, min: SECOND, max: 6 * HOUR },
 } as const
 
 /** Bounds that no caller can move. */
@@ -170,6 +171,22 @@ export const BOUNDS = {
   queuedJobs: 10_000,
   /** How long a job that has ended, and its log, are kept. */
   jobKeptMs: 7 * 24 * HOUR,
+  /** Agent programs of one tenant. */
+  graphs: 64,
+  graphTextBytes: 512,
+  /** Messages that a run is given. The whole request is bounded by jsonBodyBytes. */
+  runMessages: 512,
+  runMessageLength: MIB,
+  /** Of the result of a run. */
+  runPayloads: 16,
+  runErrorLength: 4096,
+  /** One line of the event output, and the text of a run. */
+  runLineBytes: MIB,
+  runTextBytes: MIB,
+  /** What is kept of what the program of a run prints. */
+  runLogBytes: MIB / 4,
+  /** So long before its timeout a run is asked to end with SIGTERM; of a short one a tenth of it. */
+  runGraceMs: 10 * SECOND,
   /** Sandboxes of one node, unless configured. */
   sandboxesPerNode: 50,
 } as const

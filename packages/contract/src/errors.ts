@@ -82,6 +82,14 @@ export const ERRORS = {
   step_not_found: row(404, 'There is no such step.', 'List the steps of the session.', 'caller'),
   artifact_not_found: row(404, 'There is no such artifact.', 'List the artifacts you have.', 'caller'),
   job_not_found: row(404, 'There is no such job.', 'List the jobs you have.', 'caller'),
+  run_not_found: row(404, 'There is no such run.', 'List the runs you have: airlock agent-run ls', 'caller'),
+  graph_not_found: row(404, 'There is no such agent program.', 'List them: airlock catalog', 'caller'),
+  graph_fixed: row(
+    409,
+    'The agent program comes with the server or its configuration.',
+    'Choose another name; the operator changes the configuration.',
+    'caller',
+  ),
   policy_not_found: row(404, 'There is no such policy.', 'List the policies of your tenant.', 'caller'),
   grant_not_found: row(404, 'There is no such grant.', 'List the grants of the agent.', 'caller'),
   approval_not_found: row(404, 'There is no such approval.', 'List the approvals.', 'caller'),
@@ -199,6 +207,7 @@ export const ERRORS = {
   too_many_tools: row(429, 'The tenant has too many tools.', 'Remove some of them.', 'caller'),
   too_many_webhooks: row(429, 'The tenant has too many webhooks.', 'Remove some of them.', 'caller'),
   too_many_policies: row(429, 'There are too many policies, or versions of one.', 'Take some out of force.', 'caller'),
+  too_many_graphs: row(429, 'The catalog of the tenant is full.', 'Remove some agent programs.', 'caller'),
   too_many_templates: row(429, 'The tenant has too many templates.', 'Remove some of them.', 'caller'),
   too_many_streams: row(429, 'Too many event streams are open.', 'Close some of them.', 'caller', true),
   evidence_full: row(
@@ -347,6 +356,20 @@ export const ERRORS = {
     500,
     'A process of the server died, and nobody can say how far the command came.',
     'See what it did, then submit it again; retries do that without looking.',
+    'caller',
+  ),
+  run_canceled: row(409, 'The run was canceled.', 'Start another one.', 'caller'),
+  graph_failed: row(502, 'The agent program failed.', 'Read what it printed: airlock agent-run logs', 'caller'),
+  graph_no_answer: row(
+    502,
+    'The agent program ended without a result.',
+    'It writes a line of the type "result" before it ends: docs/runs.md',
+    'caller',
+  ),
+  graph_output_invalid: row(
+    502,
+    'The agent program wrote events that are not valid.',
+    'Read the message: it names the line. The format: docs/runs.md',
     'caller',
   ),
   node_lost: row(

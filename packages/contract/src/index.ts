@@ -50,6 +50,7 @@ export {
   type Config,
   type SettingName,
 } from './config/config.ts'
+export { GRAPH_SETTINGS, type GraphSettings } from './config/graph-settings.ts'
 export { MODEL_SETTINGS, UPSTREAM_SETTINGS, type LlmSettings, type UpstreamSettings } from './config/llm-settings.ts'
 export {
   closeNetworkCall,
@@ -118,6 +119,7 @@ export {
   DOOR_SOCKETS,
   doorEnv,
   doorName,
+  doorNames,
   DOORS,
   doorCall,
   networkCall,
@@ -304,6 +306,7 @@ export {
 } from './host/sandbox-token.ts'
 export {
   jobId,
+  runId,
   agentId,
   commandId,
   envVars,
@@ -489,5 +492,6 @@ export {
 } from './config/monitor-settings.ts'
 export * from './jobs.ts'
 export * from './artifacts.ts'
+export * from './runs.ts'
 export * from './models.ts'
 export * from './tools.ts'

@@ -53,6 +53,7 @@ import { webhookHook } from './kills/kill-hooks.ts'
 import { openKillSpill } from './kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from './app/lifecycle-parts.ts'
 import { ModelCatalog } from './models/catalog.ts'
+import { builtinGraphs, configuredGraphs } from './runs/builtin-graphs.ts'
 import { openReservationDesk } from './models/reservation-desk.ts'
 import { openArtifactLinkDesk } from './artifacts/artifact-links.ts'
 import { openNodeIdentity } from './nodes/node-identity.ts'
@@ -108,6 +109,7 @@ export async function compose(config: ProcessConfig, host: Host): Promise<Compos
     ...guard,
     sandboxTokens,
     models: new ModelCatalog(config.models),
+    graphs: [...builtinGraphs(), ...configuredGraphs(config.graphs)],
     reservations,
     sealKey: new SealKeyFile(config.publicDir),
     doors: new DoorsClient({ unix: config.doorsSocket }),

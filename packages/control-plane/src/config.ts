@@ -1,5 +1,14 @@
 import { isIP } from 'node:net'
-import { AirlockError, budgetLimits, describeIssues, effect, endedFor, servedModel, threshold } from '@airlock/contract'
+import {
+  AirlockError,
+  budgetLimits,
+  describeIssues,
+  effect,
+  endedFor,
+  graphSpec,
+  servedModel,
+  threshold,
+} from '@airlock/contract'
 import { z } from 'zod'
 
 const absolute = z.string().startsWith('/')
@@ -76,6 +85,8 @@ const processConfig = z.strictObject({
   budgetDefaults: budgetLimits,
   /** Of configured upstreams, by the names that callers use. */
   models: z.array(servedModel),
+  /** Agent programs of the configuration, by the name after `sandbox:`. */
+  graphs: z.record(z.string(), graphSpec),
   agentStaleMs: z.int().min(1),
   approvesVersions: z.boolean(),
   /** Who to become once everything is open; null keeps who we are. */

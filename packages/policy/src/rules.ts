@@ -5,6 +5,8 @@ import type { Call, CodeText, Invocation } from './reading.ts'
 
 /** The point at which programs in sandboxes ask. */
 export const ASK: Point = 'sandbox.ask'
+/** Points with an action: a run has the name of its agent program. */
+const NAMED: ReadonlySet<string> = new Set<Point>([ASK, 'run.submit'])
 
 /** A rule that can be asked: about the operation, about each program it would start, or about code in it. */
 export interface CompiledRule {
@@ -165,7 +167,7 @@ function compileOperation(rule: PolicyRule): CompiledRule['ofOperation'] {
     const points = textMatcher(rule.match.points)
     if (rule.match.actions === undefined) return (_operation, { point }) => points(point)
     const isAction = textMatcher(rule.match.actions)
-    return (operation, { point }) => point === ASK && points(point) && isAction(actionOf(operation))
+    return (operation, { point }) => NAMED.has(point) && points(point) && isAction(actionOf(operation))
   }
   const test = compileKind(rule)
   return (operation) => test(operation)

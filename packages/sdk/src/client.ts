@@ -6,6 +6,8 @@ import { Budgets } from './budgets.ts'
 import { type EventOptions, type FollowOptions, followRecords, pageOfEvents } from './events.ts'
 import { Grants } from './grants.ts'
 import { Jobs } from './jobs/job.ts'
+import { Catalog } from './runs/catalog.ts'
+import { Runs } from './runs/run.ts'
 import { Keys } from './keys.ts'
 import { Killswitch } from './killswitch.ts'
 import { Metrics } from './metrics.ts'
@@ -43,6 +45,8 @@ export class AirlockClient {
   readonly sessions: Sessions
   readonly jobs: Jobs
   readonly artifacts: Artifacts
+  readonly runs: Runs
+  readonly catalog: Catalog
   readonly templates: Templates
   readonly agents: Agents
   readonly grants: Grants
@@ -69,6 +73,8 @@ export class AirlockClient {
     this.sessions = new Sessions(this.#transport)
     this.jobs = new Jobs(this.#transport)
     this.artifacts = new Artifacts(this.#transport)
+    this.runs = new Runs(this.#transport)
+    this.catalog = new Catalog(this.#transport)
     this.templates = new Templates(this.#transport)
     this.agents = new Agents(this.#transport)
     this.grants = new Grants(this.#transport)

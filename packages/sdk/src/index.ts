@@ -14,6 +14,8 @@ export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './fil
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { ArtifactListOptions, Artifacts, CollectOptions, UploadArtifactOptions } from './artifacts.ts'
 export type { Job, JobArtifactInput, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
+export type { Catalog } from './runs/catalog.ts'
+export { runError, type Run, type RunListOptions, type RunOptions, type Runs } from './runs/run.ts'
 export type { CreateKeyOptions, KeyListOptions, Keys } from './keys.ts'
 export type { Killswitch, KillTarget } from './killswitch.ts'
 export type { Metrics, MetricsOptions } from './metrics.ts'
@@ -68,6 +70,15 @@ export type {
   Artifact,
   ArtifactLink,
   CollectedArtifacts,
+  Graph,
+  GraphInput,
+  Run as RunData,
+  RunEvent,
+  RunLog,
+  RunMessage,
+  RunResult,
+  RunSummary,
+  RunUsage,
   Job as JobData,
   JobEvent,
   JobLanguage,

@@ -72,6 +72,7 @@ it('reads airlock.toml in the home, and the environment wins', () => {
       audit_min_age_hours: 24,
       log_level: 'info',
       llm: { upstream: {} },
+      graph: {},
     },
     stateDir: directory,
     runtimeDir: `${directory}/run`,

@@ -213,6 +213,7 @@ function controlPlane({ stateDir, runtimeDir, databaseUrl, jwt }: Settings, conf
       cpus: config.oversubscribe_cpus,
     },
     models: models(config),
+    graphs: config.graph,
     budgetDefaults: {
       sandboxes: config.agent_sandboxes,
       memoryBytes: config.agent_memory_mb * MIB,

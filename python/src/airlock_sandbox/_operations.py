@@ -78,6 +78,18 @@ ROUTES: Dict[str, Route] = {
     "downloadArtifact": Route("GET", "/v1/artifacts/{id}/content", True),
     "linkArtifact": Route("POST", "/v1/artifacts/{id}/link", True),
     "downloadLinkedArtifact": Route("GET", "/v1/artifact-links/{token}", True),
+    "listCatalog": Route("GET", "/v1/catalog", True),
+    "getGraph": Route("GET", "/v1/catalog/{name}", True),
+    "putGraph": Route("PUT", "/v1/catalog/{name}", True),
+    "removeGraph": Route("DELETE", "/v1/catalog/{name}", True),
+    "submitRun": Route("POST", "/v1/runs", False),
+    "listRuns": Route("GET", "/v1/runs", True),
+    "getRun": Route("GET", "/v1/runs/{id}", True),
+    "cancelRun": Route("POST", "/v1/runs/{id}/cancel", True),
+    "runEvents": Route("GET", "/v1/runs/{id}/events", True),
+    "runLog": Route("GET", "/v1/runs/{id}/log", True),
+    "openaiChat": Route("POST", "/v1/openai/chat/completions", False),
+    "openaiModels": Route("GET", "/v1/openai/models", True),
     "registerAgent": Route("POST", "/v1/agents", False),
     "listAgents": Route("GET", "/v1/agents", True),
     "getAgent": Route("GET", "/v1/agents/{id}", True),
@@ -474,6 +486,74 @@ class Operations:
         answer = self._caller.json("linkArtifact", params={"id": id}, body=body or {})
         return cast("types.LinkArtifactAnswer", answer)
 
+    def list_catalog(self) -> "types.ListCatalogAnswer":
+        """Agent programs that runs may name."""
+        answer = self._caller.json("listCatalog")
+        return cast("types.ListCatalogAnswer", answer)
+
+    def get_graph(self, name: str) -> "types.Graph":
+        """Look at one agent program."""
+        answer = self._caller.json("getGraph", params={"name": name})
+        return cast("types.Graph", answer)
+
+    def put_graph(self, name: str, body: "types.PutGraphBody") -> "types.Graph":
+        """Put an agent program into the catalog of the tenant, or replace it. Runs that began keep the old one."""
+        answer = self._caller.json("putGraph", params={"name": name}, body=body)
+        return cast("types.Graph", answer)
+
+    def remove_graph(self, name: str) -> None:
+        """Take an agent program out of the catalog. Its runs go on."""
+        self._caller.json("removeGraph", params={"name": name})
+
+    def submit_run(self, body: "types.SubmitRunBody") -> None:
+        """Give messages to an agent program, in a fresh sandbox that outlives this call. Answers the run at once, or its events as SSE."""
+        self._caller.json("submitRun", body=body)
+
+    def list_runs(
+        self,
+        *,
+        state: Optional[Literal["queued", "running", "succeeded", "failed", "canceled"]] = None,
+        agent: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> "types.ListRunsAnswer":
+        """List runs, newest first."""
+        answer = self._caller.json(
+            "listRuns",
+            query={"state": state, "agent": agent, "limit": limit, "cursor": cursor},
+        )
+        return cast("types.ListRunsAnswer", answer)
+
+    def get_run(self, id: str) -> "types.Run":
+        """Look at one run, its result and what it used."""
+        answer = self._caller.json("getRun", params={"id": id})
+        return cast("types.Run", answer)
+
+    def cancel_run(self, id: str) -> "types.Run":
+        """Cancel a run: its sandbox ends. Asking again answers the same."""
+        answer = self._caller.json("cancelRun", params={"id": id})
+        return cast("types.Run", answer)
+
+    def run_events(self, id: str, *, from_: Optional[int] = None) -> "types.RunEventsAnswer":
+        """What a run does from an offset on: what there is as JSON, or SSE until it is done."""
+        answer = self._caller.json("runEvents", params={"id": id}, query={"from": from_})
+        return cast("types.RunEventsAnswer", answer)
+
+    def run_log(self, id: str) -> "types.RunLog":
+        """What the program of a run has printed so far."""
+        answer = self._caller.json("runLog", params={"id": id})
+        return cast("types.RunLog", answer)
+
+    def openai_chat(self, body: "types.OpenaiChatBody") -> "types.OpenaiChatAnswer":
+        """A run by the API of OpenAI: the model is the name of an agent program."""
+        answer = self._caller.json("openaiChat", body=body)
+        return cast("types.OpenaiChatAnswer", answer)
+
+    def openai_models(self) -> "types.OpenaiModelsAnswer":
+        """The catalog as the API of OpenAI lists models."""
+        answer = self._caller.json("openaiModels")
+        return cast("types.OpenaiModelsAnswer", answer)
+
     def register_agent(self, body: "types.RegisterAgentBody") -> "types.Agent":
         """Register an agent. It is not approved unless an admin says so."""
         answer = self._caller.json("registerAgent", body=body)
@@ -628,6 +708,7 @@ class Operations:
         tenant: Optional[str] = None,
         agent: Optional[str] = None,
         sandbox: Optional[str] = None,
+        run: Optional[str] = None,
         model: Optional[str] = None,
         from_: Optional[str] = None,
         to: Optional[str] = None,
@@ -640,6 +721,7 @@ class Operations:
                 "tenant": tenant,
                 "agent": agent,
                 "sandbox": sandbox,
+                "run": run,
                 "model": model,
                 "from": from_,
                 "to": to,
@@ -1012,6 +1094,10 @@ class Operations:
                 "artifact.download",
                 "artifact.link",
                 "artifact.remove",
+                "run.submit",
+                "run.cancel",
+                "catalog.put",
+                "catalog.remove",
                 "model.call",
                 "network.connect",
                 "tool.call",

@@ -707,6 +707,51 @@ class Grant(TypedDict):
     createdBy: str
 
 
+class GraphModelLimits(TypedDict, total=False):
+    # Calls in its whole life. Null is no cap.
+    calls: Optional[int]
+    # Input, output and cached tokens in its whole life. Null is no cap.
+    tokens: Optional[int]
+    # In its whole life. Null is no cap.
+    dollars: Optional[float]
+    # Calls under way at once.
+    concurrentCalls: int
+
+
+class GraphLimits(TypedDict, total=False):
+    # Of user code, memory file systems included. Never swapped.
+    memoryBytes: int
+    cpus: float
+    # Processes and threads.
+    pids: int
+    # Of /workspace and /home/user together.
+    diskBytes: int
+    # Files and directories on its disk, and at most so many in /tmp.
+    inodes: int
+    # Of each process.
+    openFiles: int
+    # Processor time of the sandbox since its start: it ends when that is used up. Null is no cap.
+    cpuSeconds: Optional[int]
+
+
+class Graph(TypedDict):
+    name: str
+    source: Literal["builtin", "configuration", "tenant"]
+    description: str
+    version: str
+    template: str
+    argv: List[str]
+    language: Optional[Literal["python", "node", "bash"]]
+    sha256: str
+    models: List[str]
+    modelLimits: "GraphModelLimits"
+    limits: "GraphLimits"
+    tier: "Tier"
+    doors: List[str]
+    timeoutMs: int
+    createdAt: Optional[str]
+
+
 class GuardianStatusPoliciesItem(TypedDict):
     name: str
     scope: Literal["shipped", "platform", "tenant"]
@@ -1472,7 +1517,7 @@ class PolicyRuleTier(_PolicyRuleTierRequired, total=False):
 
 class PolicyRuleOperationMatch(TypedDict, total=False):
     points: List[str]
-    # What a program in a sandbox asks for by its door; nothing else has an action.
+    # What a program in a sandbox asks for by its door, or the agent program of a run, such as sandbox:agent.
     actions: List[str]
 
 
@@ -1567,6 +1612,187 @@ class RuleInForce(TypedDict):
     risk: "Risk"
     reason: str
     isOn: bool
+
+
+class RunBudget(TypedDict):
+    # Calls in its whole life. Null is no cap.
+    calls: Optional[int]
+    # Input, output and cached tokens in its whole life. Null is no cap.
+    tokens: Optional[int]
+    # In its whole life. Null is no cap.
+    dollars: Optional[float]
+    # Calls under way at once.
+    concurrentCalls: int
+
+
+class RunError(TypedDict):
+    code: str
+    message: str
+
+
+class Run(TypedDict):
+    id: str
+    tenant: str
+    agent: str
+    graph: str
+    version: str
+    model: str
+    budget: "RunBudget"
+    state: Literal["queued", "running", "succeeded", "failed", "canceled"]
+    error: Optional["RunError"]
+    labels: Dict[str, str]
+    idempotencyKey: Optional[str]
+    timeoutMs: int
+    cancelRequested: bool
+    node: Optional[str]
+    sandbox: Optional[str]
+    command: Optional[str]
+    createdAt: str
+    startedAt: Optional[str]
+    endedAt: Optional[str]
+    result: Optional["RunResult"]
+    usage: "RunUsage"
+
+
+class RunEventStarted(TypedDict):
+    event: Literal["started"]
+    run: "RunSummary"
+
+
+class _RunEventStatusRequired(TypedDict):
+    event: Literal["status"]
+    phase: Literal["queued", "running", "thinking", "tool_use", "compacting"]
+
+
+class RunEventStatus(_RunEventStatusRequired, total=False):
+    label: str
+    offset: int
+
+
+class RunEventTextDelta(TypedDict):
+    event: Literal["text_delta"]
+    offset: int
+    delta: str
+
+
+class RunEventToolCallStart(TypedDict):
+    event: Literal["tool_call_start"]
+    offset: int
+    toolCallId: str
+    toolName: str
+    args: "Json"
+
+
+class RunEventToolCallResult(TypedDict):
+    event: Literal["tool_call_result"]
+    offset: int
+    toolCallId: str
+    result: "Json"
+    isError: bool
+
+
+class RunEventAssistantFinal(TypedDict):
+    event: Literal["assistant_final"]
+    offset: int
+    content: str
+
+
+class RunEventErrorError(TypedDict):
+    code: str
+    message: str
+    hint: str
+
+
+class _RunEventErrorRequired(TypedDict):
+    event: Literal["error"]
+
+
+class RunEventError(_RunEventErrorRequired, total=False):
+    offset: int
+    code: str
+    message: str
+    error: "RunEventErrorError"
+
+
+class RunEventDone(TypedDict):
+    event: Literal["done"]
+    offset: int
+    run: "Run"
+
+
+class RunLog(TypedDict):
+    stdout: str
+    stderr: str
+    truncated: bool
+
+
+class RunResultPayloadsItem(TypedDict):
+    text: str
+
+
+class RunResultMetaError(TypedDict):
+    code: str
+    message: str
+
+
+class RunResultMeta(TypedDict):
+    durationMs: float
+    error: Optional["RunResultMetaError"]
+
+
+class RunResult(TypedDict):
+    payloads: List["RunResultPayloadsItem"]
+    meta: "RunResultMeta"
+
+
+class RunSummaryBudget(TypedDict):
+    # Calls in its whole life. Null is no cap.
+    calls: Optional[int]
+    # Input, output and cached tokens in its whole life. Null is no cap.
+    tokens: Optional[int]
+    # In its whole life. Null is no cap.
+    dollars: Optional[float]
+    # Calls under way at once.
+    concurrentCalls: int
+
+
+class RunSummaryError(TypedDict):
+    code: str
+    message: str
+
+
+class RunSummary(TypedDict):
+    id: str
+    tenant: str
+    agent: str
+    graph: str
+    version: str
+    model: str
+    budget: "RunSummaryBudget"
+    state: Literal["queued", "running", "succeeded", "failed", "canceled"]
+    error: Optional["RunSummaryError"]
+    labels: Dict[str, str]
+    idempotencyKey: Optional[str]
+    timeoutMs: int
+    cancelRequested: bool
+    node: Optional[str]
+    sandbox: Optional[str]
+    command: Optional[str]
+    createdAt: str
+    startedAt: Optional[str]
+    endedAt: Optional[str]
+
+
+class RunUsage(TypedDict):
+    calls: int
+    estimatedCalls: int
+    inputTokens: int
+    outputTokens: int
+    cacheReadTokens: int
+    cacheWriteTokens: int
+    microDollars: int
+    dollars: float
+    computeSeconds: float
 
 
 class SandboxModelLimits(TypedDict):
@@ -2245,6 +2471,59 @@ class ListArtifactsAnswer(TypedDict):
 class LinkArtifactAnswer(TypedDict):
     url: str
     expiresAt: str
+
+
+class ListCatalogAnswer(TypedDict):
+    items: List["Graph"]
+
+
+class ListRunsAnswer(TypedDict):
+    items: List["RunSummary"]
+    nextCursor: Optional[str]
+
+
+class RunEventsAnswer(TypedDict):
+    items: List["RunEvent"]
+
+
+class OpenaiChatAnswerChoicesItemMessage(TypedDict):
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+
+
+class OpenaiChatAnswerChoicesItem(TypedDict):
+    index: int
+    message: "OpenaiChatAnswerChoicesItemMessage"
+    finish_reason: Literal["stop"]
+    logprobs: None
+
+
+class OpenaiChatAnswerUsage(TypedDict):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class OpenaiChatAnswer(TypedDict):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: List["OpenaiChatAnswerChoicesItem"]
+    usage: "OpenaiChatAnswerUsage"
+
+
+class OpenaiModelsAnswerDataItem(TypedDict):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class OpenaiModelsAnswer(TypedDict):
+    object: Literal["list"]
+    data: List["OpenaiModelsAnswerDataItem"]
 
 
 class ListAgentsAnswer(TypedDict):
@@ -3113,7 +3392,7 @@ class PolicyRuleInputTier(_PolicyRuleInputTierRequired, total=False):
 
 class PolicyRuleInputOperationMatch(TypedDict, total=False):
     points: List[str]
-    # What a program in a sandbox asks for by its door; nothing else has an action.
+    # What a program in a sandbox asks for by its door, or the agent program of a run, such as sandbox:agent.
     actions: List[str]
 
 
@@ -3487,6 +3766,129 @@ class CollectArtifactsBody(_CollectArtifactsBodyRequired, total=False):
 
 class LinkArtifactBody(TypedDict, total=False):
     expiresInMs: int
+
+
+class PutGraphBodyModelLimits(TypedDict, total=False):
+    """Caps on the model calls of each run."""
+
+    # Calls in its whole life. Null is no cap.
+    calls: Optional[int]
+    # Input, output and cached tokens in its whole life. Null is no cap.
+    tokens: Optional[int]
+    # In its whole life. Null is no cap.
+    dollars: Optional[float]
+    # Calls under way at once.
+    concurrentCalls: int
+
+
+class PutGraphBodyLimits(TypedDict, total=False):
+    # Of user code, memory file systems included. Never swapped.
+    memoryBytes: int
+    cpus: float
+    # Processes and threads.
+    pids: int
+    # Of /workspace and /home/user together.
+    diskBytes: int
+    # Files and directories on its disk, and at most so many in /tmp.
+    inodes: int
+    # Of each process.
+    openFiles: int
+    # Processor time of the sandbox since its start: it ends when that is used up. Null is no cap.
+    cpuSeconds: Optional[int]
+
+
+class PutGraphBody(TypedDict, total=False):
+    description: str
+    # Yours; runs keep the one that they began with.
+    version: str
+    template: str
+    # The program and its arguments; no shell.
+    argv: List[str]
+    # A program, run from a file in /workspace.
+    code: str
+    # What runs the code.
+    language: Literal["python", "node", "bash"]
+    # Models that its runs may name, the default first. Empty: the caller names one, airlock/demo otherwise.
+    models: List[str]
+    # Caps on the model calls of each run.
+    modelLimits: "PutGraphBodyModelLimits"
+    limits: "PutGraphBodyLimits"
+    tier: "Tier"
+    # Doors beside `control`, `llm` and those of the template.
+    doors: List["DoorName"]
+    # Of one run.
+    timeoutMs: int
+
+
+class SubmitRunBodyMessagesItem(TypedDict):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class SubmitRunBodyBudget(TypedDict, total=False):
+    """Caps on the model calls of this run; those of the graph hold beside them."""
+
+    # Calls in its whole life. Null is no cap.
+    calls: Optional[int]
+    # Input, output and cached tokens in its whole life. Null is no cap.
+    tokens: Optional[int]
+    # In its whole life. Null is no cap.
+    dollars: Optional[float]
+    # Calls under way at once.
+    concurrentCalls: int
+
+
+class _SubmitRunBodyRequired(TypedDict):
+    graph: str
+    # The conversation so far, oldest first.
+    messages: List["SubmitRunBodyMessagesItem"]
+
+
+class SubmitRunBody(_SubmitRunBodyRequired, total=False):
+    # The default of the graph when absent.
+    model: str
+    # Caps on the model calls of this run; those of the graph hold beside them.
+    budget: "SubmitRunBodyBudget"
+    agent: str
+    # Less than the timeout of the graph.
+    timeoutMs: int
+    labels: Dict[str, str]
+    # The same key again, with the same request and agent, answers the first run and starts nothing.
+    idempotencyKey: str
+    # Answer with events, as the header Accept: text/event-stream does.
+    stream: bool
+
+
+class OpenaiChatBodyMessagesItemContentItem(TypedDict):
+    type: Literal["text"]
+    text: str
+
+
+class OpenaiChatBodyMessagesItem(TypedDict):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Union[str, List["OpenaiChatBodyMessagesItemContentItem"]]
+
+
+class OpenaiChatBodyStreamOptions(TypedDict, total=False):
+    include_usage: Optional[bool]
+
+
+class OpenaiChatBodyResponseFormat(TypedDict):
+    type: Literal["text"]
+
+
+class _OpenaiChatBodyRequired(TypedDict):
+    model: str
+    messages: List["OpenaiChatBodyMessagesItem"]
+
+
+class OpenaiChatBody(_OpenaiChatBodyRequired, total=False):
+    stream: Optional[bool]
+    stream_options: Optional["OpenaiChatBodyStreamOptions"]
+    n: Optional[Literal[1]]
+    tools: Optional[List["Json"]]
+    functions: Optional[List["Json"]]
+    response_format: Optional["OpenaiChatBodyResponseFormat"]
 
 
 class _RegisterAgentBodyRequired(TypedDict):
@@ -3890,6 +4292,10 @@ Point = Literal[
     "artifact.download",
     "artifact.link",
     "artifact.remove",
+    "run.submit",
+    "run.cancel",
+    "catalog.put",
+    "catalog.remove",
     "model.call",
     "network.connect",
     "tool.call",
@@ -4067,6 +4473,18 @@ PolicyRule = Union[
     "PolicyRuleQuota",
     "PolicyRuleTier",
     "PolicyRuleOperation",
+]
+
+
+RunEvent = Union[
+    "RunEventStarted",
+    "RunEventStatus",
+    "RunEventTextDelta",
+    "RunEventToolCallStart",
+    "RunEventToolCallResult",
+    "RunEventAssistantFinal",
+    "RunEventError",
+    "RunEventDone",
 ]
 
 

@@ -10,6 +10,7 @@ interface UsageOptions extends JsonOption {
   readonly by?: UsageGroup
   readonly agent?: string
   readonly sandbox?: string
+  readonly run?: string
   readonly model?: string
   readonly tenant?: string
   readonly since?: string
@@ -30,6 +31,7 @@ export function defineUsage(usage: Command, context: Context): void {
     .option('--csv', 'print CSV on stdout')
     .option('--agent <id>', 'of one agent')
     .option('--sandbox <id>', 'of one sandbox')
+    .option('--run <id>', 'of one run of an agent program')
     .option('--model <name>', 'calls of one model')
     .option('--tenant <id>', 'of another tenant; needs a key of the platform')
     .option('--from <day>', 'from this day on, such as 2026-01-31')

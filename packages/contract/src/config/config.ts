@@ -4,6 +4,7 @@ import { effect } from '../nouns/decision.ts'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
 import { AirlockError } from '../errors.ts'
 import { listedAddresses, resolversText } from './egress-settings.ts'
+import { type GraphSettings, graphSettings } from './graph-settings.ts'
 import { llmSettings, type LlmSettings, throwOnKeys } from './llm-settings.ts'
 import { endedForText, thresholdText } from './monitor-settings.ts'
 
@@ -297,6 +298,7 @@ export const SECRET_VARIABLES = {
 export type SettingName = keyof typeof SETTINGS
 export type Config = { readonly [K in SettingName]: z.output<(typeof SETTINGS)[K]['schema']> } & {
   readonly llm: LlmSettings
+  readonly graph: GraphSettings
 }
 
 /** Variables that others named. */
@@ -310,7 +312,7 @@ export function parseConfig(
   file: Readonly<Record<string, unknown>>,
   env: Readonly<Record<string, string | undefined>>,
 ): Config {
-  const { llm, ...given }: Record<string, unknown> = { ...file }
+  const { llm, graph, ...given }: Record<string, unknown> = { ...file }
   throwOnKeys(llm)
   for (const [key, setting] of Object.entries(FOREIGN_VARIABLES)) if (env[key] !== undefined) given[setting] = env[key]
   for (const [key, value] of Object.entries(env))
@@ -320,13 +322,13 @@ export function parseConfig(
   throwOnUnknown(Object.keys(given), env)
   const parsed = schema.safeParse(given)
   if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
-  return { ...(parsed.data as Omit<Config, 'llm'>), llm: parseLlm(llm) }
+  return { ...(parsed.data as Omit<Config, 'llm' | 'graph'>), ...parseTables({ llm, graph }) }
 }
 
-function parseLlm(given: unknown): LlmSettings {
-  const parsed = z.object({ llm: llmSettings }).safeParse({ llm: given })
+function parseTables(given: { readonly llm: unknown; readonly graph: unknown }): Pick<Config, 'llm' | 'graph'> {
+  const parsed = z.object({ llm: llmSettings, graph: graphSettings }).safeParse(given)
   if (!parsed.success) throw new AirlockError('config_invalid', describeIssues(parsed.error))
-  return parsed.data.llm
+  return parsed.data
 }
 
 /** By the name under which it was given, a variable or a line of the file. */

@@ -32,6 +32,8 @@ export {
   MAX_FRAME_BYTES,
   type OutputStream,
   PROTOCOL_VERSION,
+  EVENT_OUTPUT_BYTES,
+  EVENT_OUTPUT_FD,
   RICH_BYTES,
   WINDOW_BYTES,
 } from './messages.ts'

@@ -15,6 +15,10 @@ export const PROTOCOL_VERSION = 1
 export const WINDOW_BYTES = 1024 * 1024
 /** Rich lines of one step. */
 export const RICH_BYTES = 8 * 1024 * 1024
+/** The event output of one command. */
+export const EVENT_OUTPUT_BYTES = 4 * 1024 * 1024
+/** The file descriptor of the event output. */
+export const EVENT_OUTPUT_FD = 3
 /** Payload of one data frame. */
 export const CHUNK_BYTES = 64 * 1024
 /** A whole frame, either kind; a longer one ends the connection. */
@@ -31,7 +35,10 @@ export interface GuestCommandSpec {
   readonly env: Readonly<Record<string, string>>
   readonly stdin: 'none' | 'open'
   readonly timeoutMs: number
+  /** Of stdout and stderr together. */
   readonly maxOutputBytes: number
+  /** Gives the command a third output at `EVENT_OUTPUT_FD`, sent as stream `rich` and capped by `EVENT_OUTPUT_BYTES`. */
+  readonly eventOutput?: true
   readonly limits?: GuestProcessLimits
 }
 

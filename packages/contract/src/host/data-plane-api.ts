@@ -156,6 +156,8 @@ export const nodeCommandSpec = z.strictObject({
   stdin: z.union([z.strictObject({ text: z.string() }), z.enum(['none', 'open'])]),
   timeoutMs: z.int(),
   maxOutputBytes: z.int(),
+  /** A third output, as the guest's messages say. */
+  eventOutput: z.literal(true).exactOptional(),
   limits: processLimits.exactOptional(),
 })
 export type NodeCommandSpec = z.infer<typeof nodeCommandSpec>

@@ -152,7 +152,11 @@ const tierMatch = z.strictObject({
 const operationMatch = z
   .strictObject({
     points: globs.optional(),
-    actions: globs.optional().describe('What a program in a sandbox asks for by its door; nothing else has an action.'),
+    actions: globs
+      .optional()
+      .describe(
+        'What a program in a sandbox asks for by its door, or the agent program of a run, such as sandbox:agent.',
+      ),
   })
   .refine(atLeastOne, 'must name something')
 

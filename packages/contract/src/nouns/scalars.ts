@@ -17,6 +17,7 @@ export const sessionId = z.string().regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, 'is no
 export const stepId = z.string().regex(/^stp_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a step id')
 export const jobId = z.string().regex(/^job_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a job id')
 export const artifactId = z.string().regex(/^art_[0-9a-hjkmnp-tv-z]{26}$/, 'is not an artifact id')
+export const runId = z.string().regex(/^run_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a run id')
 /** A caller's own id of a step. */
 export const stepKey = z
   .string()

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { modelName } from '../host/model-routes.ts'
-import { agentId, id, sandboxId } from './scalars.ts'
+import { agentId, id, runId, sandboxId } from './scalars.ts'
 
 /** What facts of the ledger add up to. A column by which rows are not told apart is null. */
 export const usageRow = z.strictObject({
@@ -41,6 +41,7 @@ export const usageQuery = z.strictObject({
   tenant: id.optional().describe('Yours when absent; another one needs a key of the platform.'),
   agent: agentId.optional(),
   sandbox: sandboxId.optional(),
+  run: runId.optional().describe('The same as naming the sandbox of that run.'),
   model: modelName.optional().describe('By its name, not by an alias.'),
   from: z.iso.date().optional().describe('The first day, in UTC, such as 2026-01-31.'),
   to: z.iso.date().optional().describe('The last day.'),

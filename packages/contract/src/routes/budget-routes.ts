@@ -76,6 +76,6 @@ export const BUDGET_ROUTES = {
     query: usageQuery,
     answers: 'json-or-csv',
     response: usageReport,
-    errors: ['tenant_not_found'],
+    errors: ['tenant_not_found', 'run_not_found'],
   },
 } as const satisfies Record<string, Route>

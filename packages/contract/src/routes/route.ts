@@ -8,7 +8,7 @@ import { plainText } from '../nouns/scalars.ts'
  * One row of the table of routes.
  *
  * `answers`: `json` (the `response` schema), `json-or-events` (the same, or `events` as SSE when the caller accepts
- * text/event-stream), `json-or-csv` (the same, or text/csv when accepted), `bytes`, `lines` (NDJSON) or `none` (204). `sends` is `json` when there is a body schema, `bytes`
+ * text/event-stream), `json-or-csv` (the same, or text/csv when accepted), `json-or-frames` (the same, or SSE of another API when the body asks for it), `bytes`, `lines` (NDJSON) or `none` (204). `sends` is `json` when there is a body schema, `bytes`
  * for an upload. `needs` is what the server must be before a handler is asked, `repeats` whether asking twice has the effect of
  * asking once, so that a client may ask again when the answer was lost. `effect` is the audit point of what the route does; routes that only read their own tenant's rows have none.
  */
@@ -25,7 +25,7 @@ export interface Route {
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
   readonly sends?: 'bytes'
-  readonly answers: 'json' | 'json-or-events' | 'json-or-csv' | 'bytes' | 'lines' | 'none' | 'text'
+  readonly answers: 'json' | 'json-or-events' | 'json-or-csv' | 'json-or-frames' | 'bytes' | 'lines' | 'none' | 'text'
   readonly response?: z.ZodType
   readonly events?: z.ZodType
   /** 202 for what goes on after the answer; 200 when absent. */

@@ -15,6 +15,7 @@ import { KILL_ROUTES } from './kill-routes.ts'
 import { MODEL_API_ROUTES } from './model-routes.ts'
 import { METRIC_ROUTES } from './metric-routes.ts'
 import { POLICY_ROUTES } from './policy-routes.ts'
+import { RUN_ROUTES } from './run-routes.ts'
 import { role } from '../nouns/principal.ts'
 import { CREATES, cursor, flag, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'
 import {
@@ -297,6 +298,7 @@ export const ROUTES = {
   ...SESSION_ROUTES,
   ...JOB_ROUTES,
   ...ARTIFACT_ROUTES,
+  ...RUN_ROUTES,
   ...WHO_ROUTES,
   ...BUDGET_ROUTES,
   ...POLICY_ROUTES,

@@ -2,6 +2,7 @@ import type {
   ApprovalEvent,
   CommandEvent,
   JobEvent,
+  RunEvent,
   MetricEvent,
   ROUTES,
   RouteName,
@@ -39,6 +40,7 @@ export type StreamEvent =
   | ApprovalEvent
   | CommandEvent
   | JobEvent
+  | RunEvent
   | MetricEvent
   | StepEvent
   | StreamedEvent
@@ -69,6 +71,8 @@ export type Answer =
       /** From a byte to another, both included. */
       readonly open: (part: { readonly from: number; readonly to: number }) => Promise<AsyncIterable<Buffer>>
     }
+  /** Server-sent events that are written out already. */
+  | { readonly kind: 'frames'; readonly frames: AsyncIterable<string> }
   | { readonly kind: 'lines'; readonly lines: AsyncIterable<string> }
   | { readonly kind: 'text'; readonly type: string; readonly text: string; readonly policy?: string }
   | { readonly kind: 'none' }
@@ -77,6 +81,7 @@ type Kinds = {
   json: 'json'
   'json-or-events': 'json' | 'events'
   'json-or-csv': 'json' | 'text'
+  'json-or-frames': 'json' | 'frames'
   bytes: 'bytes' | 'file'
   lines: 'lines'
   text: 'text'

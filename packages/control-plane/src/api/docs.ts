@@ -57,6 +57,7 @@ ${fields('Path', route.params)}${fields('Query', route.query)}${fields('Body', r
 const ANSWERS: Readonly<Record<Route['answers'], string>> = {
   json: 'JSON',
   'json-or-events': 'JSON, or server-sent events with <code>Accept: text/event-stream</code>',
+  'json-or-frames': 'JSON, or server-sent events with <code>stream</code> in the body',
   'json-or-csv': 'JSON, or CSV with <code>Accept: text/csv</code>',
   bytes: 'bytes',
   lines: 'NDJSON',

@@ -131,6 +131,7 @@ function success(route: Route, schemas: DocumentSchemas): Json {
       ...json,
       'text/event-stream': { schema: route.events ? schemas.refer(route.events, 'output') : {} },
     },
+    'json-or-frames': { ...json, 'text/event-stream': { schema: { type: 'string' } } },
     'json-or-csv': { ...json, 'text/csv': { schema: { type: 'string' } } },
     bytes: { 'application/octet-stream': { schema: BYTES } },
     lines: { 'application/x-ndjson': { schema: {} } },

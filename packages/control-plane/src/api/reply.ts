@@ -1,6 +1,7 @@
 import {
   AirlockError,
   BOUNDS,
+  type ErrorCode,
   isAirlockError,
   ROUTES,
   toAirlockError,
@@ -12,7 +13,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Readable } from 'node:stream'
 import { hasBody, isUpload } from './body.ts'
 import type { Answer } from './call.ts'
-import { cutWhenSlow, eventFrames, exactly } from './stream.ts'
+import { isOpenai, openaiError } from './openai-error.ts'
+import { beatingFrames, cutWhenSlow, eventFrames, exactly } from './stream.ts'
 
 /** A refused upload is read to its end: many clients read no answer before. It holds the shares of its caller meanwhile. */
 const UPLOAD_DRAIN: DrainBounds = { bytes: BOUNDS.uploadBytes, ms: 10_000, counts: 'silence' }
@@ -41,6 +43,8 @@ export function sendAnswer(name: RouteName, answer: Answer, exchange: Exchange):
       const patient = answer.slow ? cutWhenSlow(frames, { ...answer.slow, onGone }) : frames
       return reply.type('text/event-stream').send(textStream(patient))
     }
+    case 'frames':
+      return reply.type('text/event-stream').send(textStream(withHeartbeat(answer.frames, exchange)))
     case 'bytes':
       return reply
         .headers({
@@ -75,10 +79,27 @@ export function sendError(thrown: unknown, exchange: Exchange): void {
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS)
   if (error.code === 'unauthenticated')
     reply.headers({ 'www-authenticate': 'Bearer realm="airlock"', connection: 'close' })
-  const text = errorText(error, request.id)
+  const text = isOpenai(request.routeName) ? openaiText(error, exchange) : errorText(error, request.id)
   if (!hasBody(request.headers) || request.raw.complete) return void reply.send(text)
   reply.hijack()
   answerAndDrain(exchange, text)
+}
+
+/** Their SDK sends again on many statuses, and that would be another run: only what did not begin may be sent again. */
+function openaiText(error: AirlockError, { request, reply }: Exchange): string {
+  reply.header('x-should-retry', String(error.retryable && NOT_BEGUN.has(error.code)))
+  const { code, message, hint, retryable, approval } = error
+  const ours = { hint, retryable, requestId: request.id, approval }
+  return JSON.stringify({ error: { ...openaiError({ code, message }), ...ours } })
+}
+
+const NOT_BEGUN: ReadonlySet<ErrorCode> = new Set(['too_many_requests', 'queue_full'])
+
+/** A stream of another API: comments keep it alive, and a fault is a frame that its clients know. */
+function withHeartbeat(frames: AsyncIterable<string>, exchange: Exchange): AsyncGenerator<string> {
+  const onError = (thrown: unknown): string =>
+    `data: ${JSON.stringify({ error: openaiError(seenFault(thrown, exchange)) })}\n\n`
+  return beatingFrames(frames, { onError })
 }
 
 export function errorText(error: AirlockError, requestId: string): string {

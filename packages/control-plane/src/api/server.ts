@@ -37,7 +37,9 @@ import { keyHandlers } from './routes/keys.ts'
 import { killHandlers } from './routes/kills.ts'
 import { metricHandlers } from './routes/metrics.ts'
 import { modelHandlers } from './routes/models.ts'
+import { openaiHandlers } from './routes/openai.ts'
 import { policyHandlers } from './routes/policies.ts'
+import { runHandlers } from './routes/runs.ts'
 import { sandboxHandlers } from './routes/sandboxes.ts'
 import { sessionHandlers } from './routes/sessions.ts'
 import { systemHandlers } from './routes/system.ts'
@@ -313,6 +315,8 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...sessionHandlers(app),
     ...jobHandlers(app.jobs),
     ...artifactHandlers(app.artifacts),
+    ...runHandlers(app),
+    ...openaiHandlers(app),
     ...fileHandlers(app.files),
     ...templateHandlers(app.templates),
     ...auditHandlers(app.audit),

@@ -15,9 +15,26 @@ export async function* eventFrames(
   events: AsyncIterable<StreamEvent>,
   options: { readonly onError: (thrown: unknown) => AirlockError; readonly heartbeatMs?: number },
 ): AsyncGenerator<string> {
-  const heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS
-  const iterator = events[Symbol.asyncIterator]()
   yield ': airlock\n\n'
+  const { heartbeatMs } = options
+  const onError = (thrown: unknown): string => {
+    const { code, message, hint } = options.onError(thrown)
+    return eventFrame({ event: 'error', error: { code, message, hint } })
+  }
+  yield* beatingFrames(framesOf(events), { onError, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) })
+}
+
+async function* framesOf(events: AsyncIterable<StreamEvent>): AsyncGenerator<string> {
+  for await (const event of events) yield eventFrame(event)
+}
+
+/** Frames with comments between them while there is nothing to say. What fails on the way becomes the last frame. */
+export async function* beatingFrames(
+  frames: AsyncIterable<string>,
+  options: { readonly onError: (thrown: unknown) => string; readonly heartbeatMs?: number },
+): AsyncGenerator<string> {
+  const heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS
+  const iterator = frames[Symbol.asyncIterator]()
   try {
     let next = nextOf(iterator)
     for (;;) {
@@ -27,12 +44,11 @@ export async function* eventFrames(
         continue
       }
       if (result.done) return
-      yield eventFrame(result.value)
+      yield result.value
       next = nextOf(iterator)
     }
   } catch (thrown) {
-    const { code, message, hint } = options.onError(thrown)
-    yield eventFrame({ event: 'error', error: { code, message, hint } })
+    yield options.onError(thrown)
   } finally {
     await iterator.return?.()
   }
@@ -85,7 +101,12 @@ export async function* exactly(size: number | undefined, bytes: AsyncIterable<Bu
 }
 
 function eventFrame(event: StreamEvent): string {
-  const id = 'offset' in event ? `id: ${event.offset}\n` : 'seq' in event ? `id: ${event.seq}\n` : ''
+  const id =
+    'offset' in event && event.offset !== undefined
+      ? `id: ${event.offset}\n`
+      : 'seq' in event
+        ? `id: ${event.seq}\n`
+        : ''
   return `${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`
 }
 

@@ -23,6 +23,7 @@ const SUBJECTS: readonly Row[] = [
     'Files that leave sandboxes on purpose, and outlive them.',
   ],
   ['Jobs', /^\/v1\/jobs/, 'Work that outlives its caller: a queue, a sandbox for each try, logs.'],
+  ['Runs', /^\/v1\/(?:catalog|runs|openai)/, 'Agent programs, and runs that answer messages.'],
   ['Templates', /^\/v1\/templates/, 'Root file systems and defaults that sandboxes start from.'],
   ['Agents', /^\/v1\/agents(?!\/\{id\}\/(?:grants|events|summary|metrics))/, 'The registry of agents.'],
   ['Grants', /^\/v1\/agents\/\{id\}\/grants/, 'Host paths that the sandboxes of an agent see.'],

@@ -7,6 +7,8 @@ import type { Connections } from '../doors/connections.ts'
 import { Audit } from '../evidence/audit.ts'
 import { type EventFeed, Events } from '../evidence/events.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { Catalog } from '../runs/catalog.ts'
+import type { Runs } from '../runs/runs.ts'
 import type { Kills } from '../kills/killswitch.ts'
 import { readLlmStatus } from '../models/llm-status.ts'
 import { listModels } from '../models/list-models.ts'
@@ -53,6 +55,8 @@ export interface App extends Registry {
     Artifacts,
     'collect' | 'upload' | 'list' | 'get' | 'download' | 'link' | 'downloadLinked' | 'remove'
   >
+  readonly catalog: Pick<Catalog, 'list' | 'get' | 'put' | 'remove'>
+  readonly runs: Pick<Runs, 'submit' | 'list' | 'get' | 'cancel' | 'log' | 'answer'> & Streams<Runs, 'events'>
   readonly templates: Pick<Templates, 'list' | 'get' | 'put' | 'import' | 'remove'> & Streams<Templates, 'build'>
   readonly backtests: Pick<Backtests, 'run'>
   readonly killswitch: Kills

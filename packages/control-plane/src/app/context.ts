@@ -12,6 +12,7 @@ import type { GuardKeys } from '../identity/guard-keys.ts'
 import type { LatestTimes } from '../store/engine/latest-times.ts'
 import type { ModelCatalog } from '../models/catalog.ts'
 import type { SealKeyFile } from '../tools/seal-key-file.ts'
+import type { FixedGraph } from '../runs/builtin-graphs.ts'
 import type { ReservationDesk } from '../models/reservation-desk.ts'
 import type { ArtifactLinkDesk } from '../artifacts/artifact-links.ts'
 import type { Store } from '../store/engine/store.ts'
@@ -42,6 +43,8 @@ export interface Context {
   readonly sandboxTokens: SandboxTokenDesk
   /** The models that sandboxes may ask for. */
   readonly models: ModelCatalog
+  /** Agent programs that all tenants have. */
+  readonly graphs: readonly FixedGraph[]
   readonly reservations: ReservationDesk
   /** To which key secrets are sealed at this node. */
   readonly sealKey: SealKeyFile

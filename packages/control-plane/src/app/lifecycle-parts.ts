@@ -22,6 +22,8 @@ import type { Artifacts } from '../artifacts/artifacts.ts'
 import { createArtifacts } from '../artifacts/create-artifacts.ts'
 import type { JobRunner } from '../jobs/job-runner.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import type { Catalog } from '../runs/catalog.ts'
+import type { Runs } from '../runs/runs.ts'
 import { KillHooks } from '../kills/kill-hooks.ts'
 import { Killswitch } from '../kills/killswitch.ts'
 import { LimitChanges } from '../sandboxes/limits.ts'
@@ -65,6 +67,8 @@ export interface Lifecycle {
   readonly artifactKeeper: ArtifactKeeper
   readonly jobs: Jobs
   readonly jobRunner: JobRunner
+  readonly catalog: Catalog
+  readonly runs: Runs
 }
 
 export function createLifecycle(context: Context): Lifecycle {

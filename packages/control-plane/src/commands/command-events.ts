@@ -30,6 +30,18 @@ interface Asked {
  * plane too, and no byte comes twice or is missed; without, it stops where the output stands now.
  */
 export async function* commandEvents(of: Followed, asked: Asked): AsyncGenerator<CommandEvent> {
+  for await (const event of allCommandEvents(of, asked)) if (event.event !== 'event_output') yield event
+}
+
+/** Bytes of the event output of a command. `offset` counts the bytes of all outputs together. */
+export interface EventOutput {
+  readonly event: 'event_output'
+  readonly offset: number
+  readonly bytes: Buffer
+}
+
+/** The same with the bytes of the event output, for the caller that started the command with one. */
+export async function* allCommandEvents(of: Followed, asked: Asked): AsyncGenerator<CommandEvent | EventOutput> {
   const { row } = of
   yield { event: 'started', command: toCommand(row) }
   const until = asked.follow ? undefined : await presentEnd(of)
@@ -43,7 +55,7 @@ export async function* commandEvents(of: Followed, asked: Asked): AsyncGenerator
 async function* output(
   of: Followed,
   asked: Asked & { readonly until: number | undefined },
-): AsyncGenerator<CommandEvent, NodeCommand | 'enough' | undefined> {
+): AsyncGenerator<CommandEvent | EventOutput, NodeCommand | 'enough' | undefined> {
   const { from, signal, until } = asked
   const { open, store, dataPlane } = of
   const source = { store, dataPlane, ref: refOf(of) }
@@ -53,9 +65,9 @@ async function* output(
         open?.close()
         return item.command
       }
-      if (item.stream === 'rich') continue
       const after = item.offset + item.bytes.length
-      yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
+      if (item.stream === 'rich') yield { event: 'event_output', offset: after, bytes: item.bytes }
+      else yield { event: 'output', stream: item.stream, offset: after, ...textOf(item.bytes) }
       if (until !== undefined && after >= until) return 'enough'
     }
     return undefined

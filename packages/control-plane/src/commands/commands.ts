@@ -24,7 +24,7 @@ import { insidePath } from '../sandboxes/asked-paths.ts'
 import type { CommandWatch } from './command-watch.ts'
 import type { Context } from '../app/context.ts'
 import { type Caller, type Page, toPage } from '../app/caller.ts'
-import { commandEvents } from './command-events.ts'
+import { allCommandEvents, commandEvents, type EventOutput } from './command-events.ts'
 import type { CommandRef } from './command-ref.ts'
 import { boundTimeout, deedOf, doRecorded, type Governed, saying } from '../evidence/evidence.ts'
 import { toCommand } from '../sandboxes/nouns.ts'
@@ -50,12 +50,12 @@ export class Commands {
 
   /**
    * Resolves once the data plane has it; from then on it is followed to its end, by the caller until `follow` aborts. `id`: a new one
-   * that its maker has written down.
+   * that its maker has written down. `eventOutput`: it gets an output for events beside stdout and stderr.
    */
   async run(
     caller: Caller,
     sandboxId: string,
-    asked: RunCommandBody & { readonly id?: string; readonly follow?: AbortSignal },
+    asked: RunCommandBody & { readonly id?: string; readonly follow?: AbortSignal; readonly eventOutput?: true },
   ): Promise<RunHandle<Command, CommandEvent>> {
     const { id = newId('cmd', this.#context.clock.now()), follow, ...body } = asked
     const sandbox = await usableSandbox(this.#context, caller, sandboxId)
@@ -85,10 +85,16 @@ export class Commands {
     of: CommandRef,
     asked: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncGenerator<CommandEvent> {
-    await readableSandbox(this.#context, caller, of.sandbox)
-    const row = await this.#context.store.query((db) => findCommand(db, of))
-    if (!row) throw new AirlockError('command_not_found')
-    yield* commandEvents(this.#followed(row, undefined), asked)
+    yield* commandEvents(this.#followed(await this.#readable(caller, of), undefined), asked)
+  }
+
+  /** The same with the bytes of its event output. */
+  async *allEvents(
+    caller: Caller,
+    of: CommandRef,
+    asked: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
+  ): AsyncGenerator<CommandEvent | EventOutput> {
+    yield* allCommandEvents(this.#followed(await this.#readable(caller, of), undefined), asked)
   }
 
   async wait(caller: Caller, of: CommandRef, signal: AbortSignal): Promise<Command> {
@@ -149,6 +155,13 @@ export class Commands {
     })
   }
 
+  async #readable(caller: Caller, of: CommandRef): Promise<StoredCommand> {
+    await readableSandbox(this.#context, caller, of.sandbox)
+    const row = await this.#context.store.query((db) => findCommand(db, of))
+    if (!row) throw new AirlockError('command_not_found')
+    return row
+  }
+
   async #record(deed: Governed): Promise<Written> {
     const { audit, failpoint } = this.#context
     await audit.require({ ...deed, status: 'requested' })
@@ -169,7 +182,11 @@ export class Commands {
   }
 
   /** A command that is followed says everything over the call that starts it. */
-  async #give(row: StoredCommand, body: RunCommandBody, letGo: AbortSignal | undefined) {
+  async #give(
+    row: StoredCommand,
+    body: RunCommandBody & { readonly eventOutput?: true },
+    letGo: AbortSignal | undefined,
+  ) {
     const { dataPlane, failpoint } = this.#context
     const spec = specOf(row, body)
     const output = letGo
@@ -272,11 +289,11 @@ function newRow(
   }
 }
 
-function specOf(row: StoredCommand, body: RunCommandBody): NodeCommandSpec {
+function specOf(row: StoredCommand, body: RunCommandBody & { readonly eventOutput?: true }): NodeCommandSpec {
   const { id, argv, cwd, maxOutputBytes } = row
-  const { env, stdin = 'none', timeoutMs, cpuTimeMs } = body
+  const { env, stdin = 'none', timeoutMs, cpuTimeMs, eventOutput } = body
   const limits = cpuTimeMs === undefined ? {} : { limits: { cpuSeconds: Math.ceil(cpuTimeMs / 1000) } }
-  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits }
+  return { id, argv, cwd, env, stdin, timeoutMs, maxOutputBytes, ...limits, ...(eventOutput && { eventOutput }) }
 }
 
 /** What is recorded of a request: the values of its environment and its stdin are not. */

@@ -1,4 +1,4 @@
-import type { NewRecord, ResourceUsage } from '@airlock/contract'
+import { ERRORS, isErrorCode, type NewRecord, type ResourceUsage } from '@airlock/contract'
 import type { StoredCommand } from '../store/commands.ts'
 import type { StoredJob } from '../store/jobs.ts'
 import type { StoredSandbox } from '../store/sandboxes.ts'
@@ -124,10 +124,26 @@ export function jobEndRecord(job: StoredJob): NewRecord {
     point: 'job.end',
     status: state === 'succeeded' ? 'done' : UNKNOWN_ENDS.has(error?.code ?? '') ? 'unknown' : 'failed',
     durationMs: at - job.createdAt,
-    ...(error ? { error } : {}),
-    payload: { job: job.id, state, tries, command, exitCode, cause, sha256, outputBytes, usage: job.resourceUsage },
+    ...(error ? { error: job.run ? plainError(error.code) : error } : {}),
+    payload: {
+      job: job.id,
+      ...(job.run ? { graph: job.run.graph, model: job.run.model } : {}),
+      state,
+      tries,
+      command,
+      exitCode,
+      cause,
+      sha256,
+      outputBytes,
+      usage: job.resourceUsage,
+    },
     happenedAt: new Date(at).toISOString(),
   }
+}
+
+/** Without what the program of a run said of it. */
+function plainError(code: string): { readonly code: string; readonly message: string } {
+  return { code, message: isErrorCode(code) ? ERRORS[code].message : '' }
 }
 
 const UNKNOWN_ENDS: ReadonlySet<string> = new Set(['outcome_unknown', 'node_lost'])

@@ -11,9 +11,10 @@ import {
   runCommandBody,
   type SubmitJobBody,
 } from '@airlock/contract'
+import { EVENT_OUTPUT_FD } from '@airlock/contract/guest'
 import type { Collected } from '../artifacts/collect.ts'
 import { describeError } from '../evidence/evidence.ts'
-import type { StoredJob } from '../store/jobs.ts'
+import type { JobRun, StoredJob } from '../store/jobs.ts'
 
 /** For the files before the command, and for what it leaves. */
 const SLACK_MS = 30 * 60_000
@@ -98,17 +99,21 @@ export function fingerprintOf(body: SubmitJobBody): string {
 /** The sandbox of each try. It lives longer than the command may, and a pause of its own accord never comes. */
 export function sandboxFor(
   body: SubmitJobBody,
-  of: { readonly agent: string; readonly job: string },
+  of: { readonly agent: string; readonly job: string; readonly run: JobRun | null },
 ): CreateSandboxBody {
   const { template, env, limits, tier, labels, timeoutMs } = body
   const maxLifetimeMs = Math.min(timeoutMs + SLACK_MS, DEFAULTS.maxLifetimeMs.max)
   const times = { ttlMs: maxLifetimeMs, maxLifetimeMs, idleMs: DEFAULTS.idleMs.max }
-  return createSandboxBody.parse({ agent: of.agent, template, env, limits, tier, labels, ...times })
+  const ways = of.run ? { models: of.run.models, modelLimits: of.run.budget, doors: of.run.doors } : {}
+  return createSandboxBody.parse({ agent: of.agent, template, env, limits, tier, labels, ...ways, ...times })
 }
 
-export function commandFor(body: SubmitJobBody): RunCommandBody {
+/** The command of a run has an event output, and a variable that names its file descriptor. */
+export function commandFor(body: SubmitJobBody, run: JobRun | null): RunCommandBody & { readonly eventOutput?: true } {
   const { timeoutMs, maxOutputBytes } = body
-  return runCommandBody.parse({ argv: argvOf(body), timeoutMs, maxOutputBytes, background: true })
+  const env = run ? { AIRLOCK_EVENTS_FD: `${EVENT_OUTPUT_FD}`, AIRLOCK_MODEL: run.model } : {}
+  const command = runCommandBody.parse({ argv: argvOf(body), env, timeoutMs, maxOutputBytes, background: true })
+  return run ? { ...command, eventOutput: true } : command
 }
 
 function sha256(text: string): string {

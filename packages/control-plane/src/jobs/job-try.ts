@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import {
   AirlockError,
   type Command,
+  type CommandEvent,
   type EndCause,
   type JobArtifacts,
   type ErrorCode,
@@ -14,6 +15,7 @@ import {
 import { newId, sleep } from '@airlock/std'
 import type { Caller } from '../app/caller.ts'
 import type { Context } from '../app/context.ts'
+import type { EventOutput } from '../commands/command-events.ts'
 import type { Commands } from '../commands/commands.ts'
 import { deedOf, describeError, doRecorded } from '../evidence/evidence.ts'
 import type { Creation } from '../sandboxes/create.ts'
@@ -28,6 +30,9 @@ import { findSandbox } from '../store/sandboxes.ts'
 import { callerOf, submitterOf } from './authority.ts'
 import { collectOfTry } from './collect-job.ts'
 import { isTriedAgain, type JobEnds, type Outcome } from './job-ends.ts'
+import { outputSoFar, runOutcome } from '../runs/run-outcome.ts'
+import type { RunOutput } from '../runs/run-output.ts'
+import { armSoftStop } from '../runs/soft-stop.ts'
 import type { JobFeed } from './job-feed.ts'
 import { JobLogWriter } from './job-log.ts'
 import { commandFor, sandboxFor } from './job-nouns.ts'
@@ -44,7 +49,7 @@ export interface TryOf {
 
 export interface TryParts {
   readonly creation: Pick<Creation, 'create'>
-  readonly commands: Pick<Commands, 'run' | 'events'>
+  readonly commands: Pick<Commands, 'run' | 'allEvents' | 'signal'>
   readonly files: Pick<Files, 'write' | 'operate'>
   readonly artifacts: Pick<Artifacts, 'collectOfJob' | 'read' | 'assertReadable'>
   readonly termination: Pick<Termination, 'terminate'>
@@ -90,6 +95,8 @@ export class JobTry {
   readonly #onBegun: () => void
   #job: StoredJob
   #usage: ResourceUsage | null = null
+  /** What the program of a run has said so far. */
+  #events: RunOutput | undefined
 
   constructor(context: Context, parts: TryParts, of: TryOf) {
     this.#context = context
@@ -123,8 +130,8 @@ export class JobTry {
       await this.#change({ ...result, artifacts, hasResult: true })
       await this.#context.failpoint('job.result-written')
     }
-    const known = await store.query((db) => findJob(db, this.#job.id))
-    return outcomeOf(known ?? this.#job)
+    const known = (await store.query((db) => findJob(db, this.#job.id))) ?? this.#job
+    return known.run ? runOutcome(store, known, await this.#commandRow()) : outcomeOf(known)
   }
 
   /** From the sandbox to the command. What fails here, fails before the command has begun. */
@@ -145,13 +152,13 @@ export class JobTry {
 
   async #makeSandbox(caller: Caller, body: SubmitJobBody): Promise<string> {
     const { clock, failpoint } = this.#context
-    const { id: job, agent } = this.#job
+    const { id: job, agent, run } = this.#job
     // One of an earlier life, in which nothing has begun.
     await this.#tearDown()
     const sandbox = newId('sbx', clock.now())
     await this.#change({ sandbox })
     await failpoint('job.sandbox-named')
-    await this.#parts.creation.create(caller, sandboxFor(body, { agent, job }), sandbox)
+    await this.#parts.creation.create(caller, sandboxFor(body, { agent, job, run }), sandbox)
     await failpoint('job.sandbox-made')
     this.#assertGoesOn()
     return sandbox
@@ -179,18 +186,25 @@ export class JobTry {
     const command = newId('cmd', clock.now())
     await this.#change({ command })
     await failpoint('job.command-named')
-    await this.#parts.commands.run(caller, sandbox, { ...commandFor(body), id: command })
+    await this.#parts.commands.run(caller, sandbox, { ...commandFor(body, this.#job.run), id: command })
     await failpoint('job.command-begun')
   }
 
   /** Its output into the log, to its end, over restarts of the data plane. */
   async #follow(caller: Caller): Promise<Command & { readonly isWhole: boolean }> {
     const { store } = this.#context
-    const { logBytes, logStart } = this.#job
+    const { logBytes, logStart, run } = this.#job
+    using _stop = run ? await this.#armSoftStop(caller) : undefined
+    // A run whose events are not valid ends at once: what was read before a crash counts.
+    this.#events = run ? await outputSoFar(store, this.#job) : undefined
     const writer = new JobLogWriter({ context: { store }, feed: this.#parts.feed, lease: this.#job }, logBytes)
     for (;;) {
       this.#assertGoesOn()
       const seen = await this.#copyOutput(caller, writer)
+      if (this.#events?.fault) {
+        if (!(await writer.flush())) throw taken()
+        throw this.#events.fault
+      }
       const ended = seen ?? (await this.#endedCommand())
       if (ended) {
         if (!(await writer.flush())) throw taken()
@@ -206,9 +220,10 @@ export class JobTry {
     if (sandbox === null || command === null) throw new AirlockError('internal', 'A job has no command to follow.')
     const asked = { from: writer.end - logStart, follow: true, signal: this.#broken.signal }
     try {
-      for await (const event of this.#parts.commands.events(caller, { sandbox, command }, asked)) {
+      for await (const event of this.#parts.commands.allEvents(caller, { sandbox, command }, asked)) {
         if (event.event === 'ended') return event.command
-        if (event.event === 'output' && !(await writer.push(event))) throw taken()
+        await this.#take(event, writer)
+        if (this.#events?.fault) return undefined
       }
     } catch (error) {
       this.#assertGoesOn()
@@ -216,6 +231,13 @@ export class JobTry {
       this.#context.log.info('lost the output of a job; looking at its command', { job: this.#job.id, error })
     }
     return undefined
+  }
+
+  /** Events are read before they are written: what the writer keeps after a failure is not read again. */
+  async #take(event: CommandEvent | EventOutput, writer: JobLogWriter): Promise<void> {
+    if (event.event !== 'output' && event.event !== 'event_output') return
+    if (event.event === 'event_output') this.#events?.push(event.bytes, this.#job.logStart + event.offset)
+    if (!(await writer.push(event))) throw taken()
   }
 
   /** As its row says, when it has ended; throws when nobody can say what became of it. */
@@ -227,6 +249,15 @@ export class JobTry {
     // Rows of commands are written before the data plane hears of them, and outlive this process, but not the host.
     if (there?.state === 'active') throw new AirlockError('not_ready', 'The command never began.')
     throw new AirlockError('outcome_unknown')
+  }
+
+  async #armSoftStop(caller: Caller): Promise<Disposable | undefined> {
+    const { clock, log } = this.#context
+    const { sandbox, command, timeoutMs } = this.#job
+    const row = await this.#commandRow()
+    if (!row || sandbox === null || command === null) return undefined
+    const { commands } = this.#parts
+    return armSoftStop({ commands, caller, ref: { sandbox, command }, row, timeoutMs, now: clock.now(), log })
   }
 
   async #commandRow(): Promise<StoredCommand | undefined> {

@@ -21,7 +21,15 @@ import { isOwned, mayUseAgent } from '../sandboxes/owned-sandbox.ts'
 import { assertFits } from '../spend/reserve.ts'
 import type { Queries } from '../store/engine/store.ts'
 import { countInQueue, countQueued } from '../store/job-queues.ts'
-import { changeRunningJob, findJob, findJobByKey, insertJob, listJobs, type StoredJob } from '../store/jobs.ts'
+import {
+  changeRunningJob,
+  findJob,
+  findJobByKey,
+  insertJob,
+  type JobRun,
+  listJobs,
+  type StoredJob,
+} from '../store/jobs.ts'
 import { assertKeyed } from './authority.ts'
 import type { JobEnds } from './job-ends.ts'
 import type { JobFeed } from './job-feed.ts'
@@ -37,7 +45,12 @@ interface Parts {
   readonly runner: Pick<JobRunner, 'poke' | 'cancel'>
 }
 
-interface ListJobs {
+/** In what a row of a run differs from one of a job. */
+export interface NewRun extends Pick<StoredJob, 'id' | 'fingerprint'> {
+  readonly run: JobRun
+}
+
+export interface ListJobs {
   readonly state?: JobState | undefined
   readonly agent?: string | undefined
   readonly limit: number
@@ -56,50 +69,67 @@ export class Jobs {
 
   /** What can be refused by now is refused now; the sandbox and the command are asked about again when their time comes. */
   async submit(caller: Caller, body: SubmitJobBody): Promise<Job> {
+    return toJob(await this.enqueue(caller, body))
+  }
+
+  /** A job, or with `more` a run of an agent program. */
+  async enqueue(caller: Caller, body: SubmitJobBody, more?: NewRun): Promise<StoredJob> {
     const { tenant } = caller.principal
-    const row = this.#newRow(caller, body)
+    const row = { ...this.#newRow(caller, body), ...more }
     const known = await this.#sameKey(row)
-    if (known) return toJob(known)
+    if (known) return known
     const deed = deedOf(
       caller,
       { id: null, tenant, agent: row.agent },
-      { point: 'job.submit', payload: payloadOf(row) },
+      { point: more ? 'run.submit' : 'job.submit', payload: payloadOf(row) },
     )
     await this.#foresee(caller, body, { row, deed })
     const passed = await this.#context.guardian.pass(caller, deed)
-    const job = await doRecorded(this.#context, saying(passed, { job: row.id }), async () => ({
+    const job = await doRecorded(this.#context, saying(passed, { [more ? 'run' : 'job']: row.id }), async () => ({
       value: await recordRefusal(this.#context, deed, async () => this.#queue(row)),
     }))
     await this.#context.failpoint('job.row-written')
     this.#parts.runner.poke()
-    return toJob(job)
+    return job
   }
 
   async list(caller: Caller, asked: ListJobs): Promise<Page<Job>> {
-    const { principal } = caller
-    if (asked.agent !== undefined && !mayUseAgent(principal, asked.agent)) return { items: [], nextCursor: null }
-    const { state, cursor: before, limit } = asked
+    return toPage(await this.rows(caller, { ...asked, kind: 'job' }), asked.limit, toJob)
+  }
+
+  /** Rows of what is the caller's, one more than the page has. */
+  async rows({ principal }: Caller, asked: ListJobs & { readonly kind: 'job' | 'run' }): Promise<readonly StoredJob[]> {
+    if (asked.agent !== undefined && !mayUseAgent(principal, asked.agent)) return []
+    const { kind, state, cursor: before, limit } = asked
     const agents = asked.agent === undefined ? principal.agents : [asked.agent]
-    const filter = { tenant: principal.tenant, agents, state, before, limit: limit + 1 }
-    return toPage(await this.#context.store.query((db) => listJobs(db, filter)), limit, toJob)
+    const filter = { tenant: principal.tenant, agents, kind, state, before, limit: limit + 1 }
+    return this.#context.store.query((db) => listJobs(db, filter))
   }
 
   async get(caller: Caller, id: string): Promise<Job> {
-    return toJob(await this.#owned(caller, id))
+    return toJob(await this.find(caller, id))
   }
 
   /** It reduces, so it does not wait for evidence. */
   async cancel(caller: Caller, id: string): Promise<Job> {
+    await this.cancelRow(caller, await this.find(caller, id))
+    return this.get(caller, id)
+  }
+
+  /** Precondition: the row is the caller's. */
+  async cancelRow(caller: Caller, row: StoredJob): Promise<void> {
     const { store, audit } = this.#context
-    const row = await this.#owned(caller, id)
-    if (isOver(row) || row.cancelAt !== null) return toJob(row)
-    const deed = deedOf(caller, { ...row, id: row.sandbox }, { point: 'job.cancel', payload: { job: id } })
+    const { id } = row
+    if (isOver(row) || row.cancelAt !== null) return
+    const what = row.run
+      ? ({ point: 'run.cancel', payload: { run: id } } as const)
+      : ({ point: 'job.cancel', payload: { job: id } } as const)
+    const deed = deedOf(caller, { ...row, id: row.sandbox }, what)
     audit.note({ ...deed, status: 'requested' })
     const change = await store.transaction(async (db) => this.#markCanceled(db, caller, id))
     if (change === 'ended') await this.#parts.ends.announce(id)
     if (change === 'marked') this.#parts.runner.cancel(id)
     audit.note({ ...deed, status: 'done' })
-    return this.get(caller, id)
   }
 
   /** What it said from `from` on, after how it stands now; with `follow` until it has ended. */
@@ -108,7 +138,7 @@ export class Jobs {
     id: string,
     asked: { readonly from: number; readonly follow: boolean; readonly signal: AbortSignal },
   ): AsyncGenerator<JobEvent> {
-    yield { event: 'started', job: toJob(await this.#owned(caller, id)) }
+    yield { event: 'started', job: toJob(await this.find(caller, id)) }
     yield* jobEvents({ context: this.#context, feed: this.#parts.feed, id }, asked)
   }
 
@@ -118,14 +148,14 @@ export class Jobs {
     of: { readonly row: StoredJob; readonly deed: Deed },
   ): Promise<void> {
     const { guardian, store, budgetDefaults } = this.#context
-    const { id: job, tenant, agent } = of.row
+    const { id: job, tenant, agent, run } = of.row
     const operations = await recordRefusal(this.#context, of.deed, async () => {
       assertKeyed(caller)
       for (const { artifact } of body.inputs) await this.#parts.artifacts.get(caller, artifact)
-      return this.#parts.creation.foresee(caller, sandboxFor(body, { agent, job }))
+      return this.#parts.creation.foresee(caller, sandboxFor(body, { agent, job, run }))
     })
-    const { argv = [], cwd, timeoutMs } = commandFor(body)
-    const command: Operation = { kind: 'command', argv, cwd: insidePath(cwd), env: [], timeoutMs }
+    const { argv = [], cwd, timeoutMs, env } = commandFor(body, run)
+    const command: Operation = { kind: 'command', argv, cwd: insidePath(cwd), env: Object.keys(env), timeoutMs }
     const later = operations.map((operation): Foreseen => ({ point: 'sandbox.create', operation }))
     await guardian.foresee(caller, of.deed, [...later, { point: 'command.run', operation: command }])
     const limits = operations.flatMap((one) => (one.kind === 'sandbox' ? [one.limits] : []))[0]
@@ -166,10 +196,11 @@ export class Jobs {
     return (await this.#parts.ends.endQueued(db, row, canceled)) ? 'ended' : 'over'
   }
 
-  /** Not yours is not found. */
-  async #owned(caller: Caller, id: string): Promise<StoredJob> {
+  /** Not yours is not found, and neither is a run. */
+  async find({ principal }: Caller, id: string, kind: 'job' | 'run' = 'job'): Promise<StoredJob> {
     const row = await this.#context.store.query((db) => findJob(db, id))
-    if (!row || !isOwned(caller.principal, row)) throw new AirlockError('job_not_found')
+    if (!row || !isOwned(principal, row) || (row.run !== null) !== (kind === 'run'))
+      throw new AirlockError(kind === 'run' ? 'run_not_found' : 'job_not_found')
     return row
   }
 
@@ -226,9 +257,13 @@ const NOTHING_YET = {
   endedAt: null,
   endNode: null,
   recorded: false,
+  run: null,
+  result: null,
 } as const satisfies Partial<StoredJob>
 
 /** What is recorded of a request: no code, no environment, no content of files. */
-function payloadOf({ argv, language, template, sha256, labels, retries, timeoutMs }: StoredJob) {
-  return { argv, language, template, sha256, labels, retries, timeoutMs }
+function payloadOf({ argv, language, template, sha256, labels, retries, timeoutMs, run }: StoredJob) {
+  const work = { argv, language, template, sha256, labels, retries, timeoutMs }
+  // Rules know an agent program as an action.
+  return run ? { action: run.graph, version: run.version, model: run.model, budget: { ...run.budget }, ...work } : work
 }

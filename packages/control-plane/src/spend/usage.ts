@@ -1,4 +1,5 @@
-import type { UsageQuery, UsageReport } from '@airlock/contract'
+import { AirlockError, type UsageQuery, type UsageReport } from '@airlock/contract'
+import { findJob } from '../store/jobs.ts'
 import { sumUsage } from '../store/usage.ts'
 import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
@@ -20,9 +21,10 @@ export class Usage {
     const { store } = this.#world
     const { principal } = caller
     const { id: tenant } = await ownedTenant(store, principal, query.tenant ?? principal.tenant)
-    const { agent, ...filter } = query
-    const asked = agent !== undefined && mayUseAgent(principal, agent) ? [agent] : []
-    const agents = agent === undefined ? principal.agents : asked
+    const { agent, run, ...asked } = query
+    const filter = run === undefined ? asked : { ...asked, sandbox: await this.#sandboxOf(tenant, run) }
+    const named = agent !== undefined && mayUseAgent(principal, agent) ? [agent] : []
+    const agents = agent === undefined ? principal.agents : named
     const rows = await store.query((db) => sumUsage(db, { ...filter, tenant, agents, limit: MAX_ROWS + 1 }))
     const items = rows.slice(0, MAX_ROWS).map(({ wallMs, cpuMs, computeMs, ...row }) => ({
       tenant,
@@ -33,5 +35,12 @@ export class Usage {
       dollars: row.microDollars / 1e6,
     }))
     return { items, truncated: rows.length > MAX_ROWS }
+  }
+
+  /** A run has one sandbox. One that has none yet used nothing: no sandbox has its id. */
+  async #sandboxOf(tenant: string, run: string): Promise<string> {
+    const row = await this.#world.store.query((db) => findJob(db, run))
+    if (!row || row.tenant !== tenant) throw new AirlockError('run_not_found')
+    return row.sandbox ?? run
   }
 }

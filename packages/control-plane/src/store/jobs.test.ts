@@ -47,7 +47,7 @@ for (const dialect of DIALECTS)
       const [a, b] = [await add(), await add({ agent: 'b' })]
       await add({ tenant: 'globex' })
       const list = async (agents: readonly string[] | null, state?: StoredJob['state']) => {
-        const filter = { tenant: 'acme', agents, state, before: undefined, limit: 10 }
+        const filter = { tenant: 'acme', agents, kind: 'job' as const, state, before: undefined, limit: 10 }
         return (await store.query((db) => listJobs(db, filter))).map(({ id }) => id)
       }
       expect([await list(null), await list(['b']), await list([]), await list(null, 'running')]).toEqual([
@@ -212,6 +212,8 @@ const JOB: StoredJob = {
   provenance: null,
   logBytes: 0,
   logStart: 0,
+  run: null,
+  result: null,
   createdAt: NOW,
   startedAt: null,
   endedAt: null,

@@ -1,4 +1,5 @@
 import {
+  doorNames,
   endCause,
   jobArtifacts,
   jobLanguage,
@@ -6,8 +7,10 @@ import {
   type JobState,
   jobState,
   labels,
+  modelLimits,
   resourceUsage,
   role,
+  runResult,
   submitJobBody,
 } from '@airlock/contract'
 import { type Expression, sql } from 'kysely'
@@ -29,6 +32,18 @@ const jobSpec = z.strictObject({
     platform: z.boolean(),
   }),
 })
+
+/** What a run is beside its job. It stays when the job has ended. */
+const jobRun = z.strictObject({
+  graph: z.string(),
+  version: z.string(),
+  model: z.string(),
+  /** Those that its sandbox may name. */
+  models: z.array(z.string()),
+  budget: modelLimits,
+  doors: doorNames,
+})
+export type JobRun = z.infer<typeof jobRun>
 
 const storedJob = z.object({
   id: z.string(),
@@ -79,16 +94,35 @@ const storedJob = z.object({
   /** The node that ended it, and has to record that. */
   endNode: z.string().nullable(),
   recorded: flagColumn,
+  /** Null of a plain job. */
+  run: jsonColumn(jobRun).nullable(),
+  /** Of a run that succeeded. */
+  result: jsonColumn(runResult).nullable(),
 })
 export type StoredJob = z.infer<typeof storedJob>
 
 export type JobChanges = Partial<
-  Omit<StoredJob, 'id' | 'tenant' | 'agent' | 'actor' | 'labels' | 'argv' | 'fingerprint' | 'recorded' | 'leaseUntil'>
+  Omit<
+    StoredJob,
+    'id' | 'tenant' | 'agent' | 'actor' | 'labels' | 'argv' | 'fingerprint' | 'recorded' | 'leaseUntil' | 'run'
+  >
 >
 
 /** Throws when the idempotency key is taken: see `Store.isTaken`. */
 export async function insertJob(db: Queries, job: StoredJob): Promise<void> {
-  const { labels: own, argv, recorded, spec, error, artifacts, resourceUsage: usage, provenance, ...plain } = job
+  const {
+    labels: own,
+    argv,
+    recorded,
+    spec,
+    error,
+    artifacts,
+    resourceUsage: usage,
+    provenance,
+    run,
+    result,
+    ...plain
+  } = job
   await db
     .insertInto('jobs')
     .values({
@@ -100,6 +134,8 @@ export async function insertJob(db: Queries, job: StoredJob): Promise<void> {
       artifacts: json(artifacts),
       resourceUsage: json(usage),
       provenance: json(provenance),
+      run: json(run),
+      result: json(result),
       hasResult: flag(job.hasResult),
       truncated: flag(job.truncated),
       recorded: flag(recorded),
@@ -130,6 +166,8 @@ export async function findJobByKey(
 export interface JobFilter {
   readonly tenant: string
   readonly agents: readonly string[] | null
+  /** Runs are listed apart from plain jobs. */
+  readonly kind: 'job' | 'run'
   readonly state: JobState | undefined
   readonly before: string | undefined
   readonly limit: number
@@ -139,6 +177,7 @@ export interface JobFilter {
 export async function listJobs(db: Queries, filter: JobFilter): Promise<readonly StoredJob[]> {
   if (filter.agents?.length === 0) return []
   let query = db.selectFrom('jobs').selectAll().where('tenant', '=', filter.tenant)
+  query = query.where('run', filter.kind === 'run' ? 'is not' : 'is', null)
   if (filter.agents) query = query.where('agent', 'in', filter.agents)
   if (filter.state !== undefined) query = query.where('state', '=', filter.state)
   if (filter.before !== undefined) query = query.where('id', '<', filter.before)
@@ -248,7 +287,8 @@ export async function deleteOldJobs(
 const logChunk = z.object({
   start: z.int(),
   attempt: z.int(),
-  stream: z.enum(['stdout', 'stderr']),
+  /** `events`: the event output of a run. */
+  stream: z.enum(['stdout', 'stderr', 'events']),
   base64: z.string(),
 })
 export type LogChunk = z.infer<typeof logChunk>
@@ -290,7 +330,7 @@ function parseAll(rows: readonly unknown[]): readonly StoredJob[] {
 
 /** As columns hold it: JSON is text, a flag is 0 or 1. */
 function columnsOf<C extends JobChanges>(changes: C) {
-  const { spec, error, artifacts, resourceUsage: usage, provenance, hasResult, truncated, ...plain } = changes
+  const { spec, error, artifacts, resourceUsage: usage, provenance, result, hasResult, truncated, ...plain } = changes
   return {
     ...plain,
     ...(spec === undefined ? {} : { spec: json(spec) }),
@@ -298,6 +338,7 @@ function columnsOf<C extends JobChanges>(changes: C) {
     ...(artifacts === undefined ? {} : { artifacts: json(artifacts) }),
     ...(usage === undefined ? {} : { resourceUsage: json(usage) }),
     ...(provenance === undefined ? {} : { provenance: json(provenance) }),
+    ...(result === undefined ? {} : { result: json(result) }),
     ...(hasResult === undefined ? {} : { hasResult: flag(hasResult) }),
     ...(truncated === undefined ? {} : { truncated: flag(truncated) }),
   }

@@ -42,6 +42,7 @@ import type { KillHook } from '../kills/kill-hooks.ts'
 import { openKillSpill } from '../kills/kill-spill.ts'
 import { createLifecycle, type Lifecycle } from '../app/lifecycle-parts.ts'
 import { ModelCatalog } from '../models/catalog.ts'
+import { builtinGraphs } from '../runs/builtin-graphs.ts'
 import { openReservationDesk } from '../models/reservation-desk.ts'
 import { openArtifactLinkDesk } from '../artifacts/artifact-links.ts'
 import type { NodeIdentity } from '../nodes/node-identity.ts'
@@ -172,6 +173,7 @@ export class World {
       models: new ModelCatalog([]),
       artifactLinks: await openArtifactLinkDesk(this.home),
       artifactBounds: { maxBytes: 2 ** 30, quotaBytes: 2 ** 32, quotaCount: 1000 },
+      graphs: builtinGraphs(),
       reservations: await openReservationDesk(this.home, this.home),
       sealKey: new SealKeyFile(this.home),
       doors: this.doors,

@@ -259,7 +259,7 @@ export class CommandRecord {
   }
 
   #mayUse(stream: number): boolean {
-    if (stream === STREAM.rich) return this.session !== undefined
+    if (stream === STREAM.rich) return this.session !== undefined || this.#meta.eventOutput === true
     return stream === STREAM.stdout || stream === STREAM.stderr
   }
 

@@ -23,7 +23,10 @@ import type { VaultShare } from '../vault/vault.ts'
 const LATE_MS = 1000
 
 /** What the table must know of a command or a step. */
-export interface Begun extends Pick<NodeCommandSpec, 'timeoutMs' | 'maxOutputBytes' | 'stdin' | 'limits'> {
+export interface Begun extends Pick<
+  NodeCommandSpec,
+  'timeoutMs' | 'maxOutputBytes' | 'stdin' | 'limits' | 'eventOutput'
+> {
   readonly id: string
   /** Of a step: the session in which it takes its turn. */
   readonly session?: string
@@ -419,17 +422,21 @@ export class CommandTable {
       startedAt: this.#options.clock.now(),
       endedAt: null,
     } as const
-    const { timeoutMs, maxOutputBytes, stdin } = spec
+    const { timeoutMs, maxOutputBytes, stdin, eventOutput } = spec
     const own = spec.session === undefined ? {} : { session: spec.session }
     const { cpuSeconds } = spec.limits ?? {}
-    const ofSession = { ...own, ...(cpuSeconds === undefined ? {} : { cpuSeconds }) }
+    const ofSession = {
+      ...own,
+      ...(cpuSeconds === undefined ? {} : { cpuSeconds }),
+      ...(eventOutput && { eventOutput }),
+    }
     const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }
     return this.#recordOf({ meta, outputBytes: 0, fileBytes: 0, receivedBytes: 0 }, 'fresh')
   }
 
   #recordOf(spooled: SpooledCommand, start: 'fresh' | 'unknown'): CommandRecord {
-    const { channel, session } = spooled.meta
-    const full = session === undefined ? this.#full : undefined
+    const { channel, session, eventOutput } = spooled.meta
+    const full = session === undefined && !eventOutput ? this.#full : undefined
     return new CommandRecord(spooled, { stdin: this.#windowOf(channel, start), full, isFound: start === 'unknown' })
   }
 
@@ -442,8 +449,8 @@ export class CommandTable {
   }
 
   /** What cannot be kept is lost with its sandbox; the end of the command is true all the same. */
-  async #keepFull({ id, session }: CommandRecord, produced: number | 'unknown'): Promise<KeptOutput | null> {
-    if (session !== undefined) return null
+  async #keepFull({ id, session, meta }: CommandRecord, produced: number | 'unknown'): Promise<KeptOutput | null> {
+    if (session !== undefined || meta.eventOutput) return null
     try {
       return await this.#full.keep(id, produced)
     } catch (error) {

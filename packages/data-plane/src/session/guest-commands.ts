@@ -1,5 +1,5 @@
 import { AirlockError, type Failpoint, type NodeCommand, type NodeCommandSpec } from '@airlock/contract'
-import type { GuestCommandSpec } from '@airlock/contract/guest'
+import { EVENT_OUTPUT_BYTES, type GuestCommandSpec } from '@airlock/contract/guest'
 import type { Log } from '@airlock/std'
 import type { CommandRecord } from './command-record.ts'
 import type { CommandTable } from './command-table.ts'
@@ -89,9 +89,11 @@ export class GuestCommands {
 
   async #start(spec: NodeCommandSpec): Promise<NodeCommand> {
     const { table, starts, failpoint } = this.#options
-    const record = await table.begin(spec)
+    const eventBytes = spec.eventOutput ? EVENT_OUTPUT_BYTES : 0
+    const record = await table.begin({ ...spec, maxOutputBytes: spec.maxOutputBytes + eventBytes })
     const stdin: GuestCommandSpec['stdin'] = spec.stdin === 'none' ? 'none' : 'open'
-    const maxOutputBytes = table.guestCap(spec.maxOutputBytes)
+    // With an event output the guest keeps each cap by itself: what prints too much takes nothing from the events.
+    const maxOutputBytes = spec.eventOutput ? spec.maxOutputBytes : table.guestCap(spec.maxOutputBytes)
     const command = { ...spec, stdin, maxOutputBytes, channel: record.channel }
     await starts.ask(record, { op: 'run', command }, async () => {
       // A command that was asked for twice starts at the beginning all the same.

@@ -31,6 +31,8 @@ const commandMeta = z.strictObject({
   command: nodeCommand,
   /** Of a step only: whose it is, and what its session had used when its turn came. */
   session: sessionId.optional(),
+  /** Of a command with an event output. */
+  eventOutput: z.literal(true).optional(),
   before: groupUsage.nullable().optional(),
   /** What its sandbox had run into when it began; absent of those from before. */
   strain: strain.nullable().optional(),

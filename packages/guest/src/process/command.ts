@@ -1,6 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
 import { Socket } from 'node:net'
-import type { GuestCommandSpec, GuestCommandState, GuestErrorCode, OutputStream } from '@airlock/contract/guest'
+import {
+  EVENT_OUTPUT_BYTES,
+  type GuestCommandSpec,
+  type GuestCommandState,
+  type GuestErrorCode,
+} from '@airlock/contract/guest'
 import type { AwakeClock } from '../awake-clock.ts'
 import { GuestFailure } from '../failure.ts'
 import type { DataFrame, Outbox } from '../outbox.ts'
@@ -19,6 +24,8 @@ export interface StartedProcess {
   readonly stdin: number | undefined
   readonly stdout: number
   readonly stderr: number
+  /** Undefined without an event output. */
+  readonly events: number | undefined
 }
 
 /** One running or ended command. */
@@ -33,7 +40,8 @@ export class Command {
   readonly #outputs: readonly Socket[]
   readonly #stdin: StdinPipe | undefined
   readonly #cancelTimeout: () => void
-  #openOutputs = 2
+  #openOutputs: number
+  #eventRoom = EVENT_OUTPUT_BYTES
   #timedOut = false
   #linger: NodeJS.Timeout | undefined
 
@@ -44,7 +52,12 @@ export class Command {
     this.#groups = groups
     this.#output = new OutputChannel(started.spec, outbox, { pause: () => this.#pause(), resume: () => this.#resume() })
     this.#stdin = started.stdin === undefined ? undefined : this.#openStdin(started.stdin)
-    this.#outputs = [this.#listen(started.stdout, 'stdout'), this.#listen(started.stderr, 'stderr')]
+    this.#outputs = [
+      this.#listen(started.stdout, (bytes) => this.#output.text('stdout', bytes)),
+      this.#listen(started.stderr, (bytes) => this.#output.text('stderr', bytes)),
+      ...(started.events === undefined ? [] : [this.#listen(started.events, (bytes) => this.#takeEvents(bytes))]),
+    ]
+    this.#openOutputs = this.#outputs.length
     this.#cancelTimeout = started.clock.after(started.spec.timeoutMs, () => this.#onTimeout())
     started.child.on('exit', (exitCode, signal) => this.#onExit(exitCode, signal))
   }
@@ -90,9 +103,9 @@ export class Command {
   }
 
   /** After the close it goes on reading, so that a process left behind does not die of SIGPIPE. */
-  #listen(fd: number, stream: OutputStream): Socket {
+  #listen(fd: number, take: (bytes: Buffer) => void): Socket {
     const socket = new Socket({ fd, readable: true, writable: false })
-    socket.on('data', (bytes) => this.#output.text(stream, bytes))
+    socket.on('data', take)
     socket.on('error', () => {
       // `close` follows.
     })
@@ -101,6 +114,13 @@ export class Command {
       this.#closeWhenDone()
     })
     return socket
+  }
+
+  /** Bytes beyond the cap are dropped: the reader of events sees that the cap is reached. */
+  #takeEvents(bytes: Buffer): void {
+    const kept = bytes.subarray(0, this.#eventRoom)
+    this.#eventRoom -= kept.length
+    if (kept.length > 0) this.#output.rich(kept)
   }
 
   #pause(): void {

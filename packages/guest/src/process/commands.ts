@@ -29,6 +29,12 @@ interface Plumbing {
   readonly stdin: PipeEnds | undefined
 }
 
+/** The ends of its pipes: stdout, stderr and, where asked for, its event output. */
+interface Ends {
+  readonly outputs: readonly PipeEnds[]
+  readonly stdin: PipeEnds | undefined
+}
+
 /** Every command that the host has not told us to forget. */
 export class Commands {
   readonly #user: GuestBoot['user']
@@ -126,7 +132,7 @@ export class Commands {
   async #connect(spec: GuestCommandSpec): Promise<Plumbing> {
     const stdin = spec.stdin === 'open' ? await makeStdinPipe(this.#launcher.programs.sh) : undefined
     try {
-      return { stdin, fifos: await this.#fifos.take(2) }
+      return { stdin, fifos: await this.#fifos.take(spec.eventOutput ? 3 : 2) }
     } catch (error) {
       closeEnds(stdin)
       throw error
@@ -145,7 +151,8 @@ export class Commands {
     try {
       groups.make(spec.id)
       for (const path of fifos) outputs.push(openFifo(path))
-      const command = new Command({ ...this.#spawn(spec, opened()), clock: this.#clock }, this.#outbox, groups)
+      const started = this.#spawn(spec, { outputs, stdin })
+      const command = new Command({ ...started, clock: this.#clock }, this.#outbox, groups)
       this.#byChannel.set(spec.channel, command)
       return command
     } catch (error) {
@@ -157,14 +164,16 @@ export class Commands {
     }
   }
 
-  #spawn(spec: GuestCommandSpec, [stdout, stderr, stdin]: readonly PipeEnds[]): StartedProcess {
+  #spawn(spec: GuestCommandSpec, { outputs, stdin }: Ends): StartedProcess {
+    const [stdout, stderr, events] = outputs
     if (!stdout || !stderr) throw new GuestFailure('internal', 'a command needs two outputs')
-    const stdio = [stdin?.theirs ?? 'ignore', stdout.theirs, stderr.theirs] as const
+    const own = events ? [events.theirs] : []
+    const stdio = [stdin?.theirs ?? 'ignore', stdout.theirs, stderr.theirs, ...own] as const
     const { id: group, argv, cwd, env, limits } = spec
     const child = this.#launcher.launch({ group, argv, cwd, env, stdio, limits })
     const pid = child.pid
     if (pid === undefined) throw new GuestFailure('internal', 'no process could be started')
-    return { spec, child, pid, stdin: stdin?.ours, stdout: stdout.ours, stderr: stderr.ours }
+    return { spec, child, pid, stdin: stdin?.ours, stdout: stdout.ours, stderr: stderr.ours, events: events?.ours }
   }
 }
 

@@ -59,6 +59,8 @@ const OPTIONAL: Readonly<Partial<Record<GuestRequest['op'], Shape>>> = {
 const LIMITS: Shape = { openFiles: isBound, cpuSeconds: isBound }
 const LIMITED: Shape = { limits: (value) => isRecord(value) && fits(value, {}, LIMITS) }
 
+const OF_COMMAND: Shape = { ...LIMITED, eventOutput: (value) => value === true }
+
 const STEP: Shape = {
   id: isId,
   channel: isChannel,
@@ -73,7 +75,7 @@ const STEP: Shape = {
 const REQUESTS = {
   ping: {},
   token: { token: isText, lifeMs: isCount },
-  run: { command: (value) => isRecord(value) && fits(value, COMMAND, LIMITED) },
+  run: { command: (value) => isRecord(value) && fits(value, COMMAND, OF_COMMAND) },
   signal: { channel: isChannel, signal: isText },
   forget: { channel: isChannel },
   'session.open': { session: (value) => isRecord(value) && fits(value, SESSION, LIMITED) },

@@ -11,7 +11,7 @@ const RESUME_MS = { first: 200, most: 2_000 }
 /** What the events of commands, steps and jobs have in common. */
 export interface StreamEvent {
   readonly event: string
-  readonly offset?: number
+  readonly offset?: number | undefined
 }
 
 /** How far a stream was read: what it is about, its last byte that was passed on, whether its end was. */
@@ -22,15 +22,17 @@ export interface Progress {
 }
 
 export interface Subject<E extends StreamEvent> {
-  readonly route: 'commandOutput' | 'stepOutput' | 'jobLogs'
+  readonly route: 'commandOutput' | 'stepOutput' | 'jobLogs' | 'runEvents'
   readonly params: Readonly<Record<string, string>>
   /** The id of what a `started` event is about. */
   readonly subjectOf: (event: E) => string | undefined
+  /** The event that is the last one, where it is not `ended`. */
+  readonly last?: string
   /** An error that time alone cannot help, retryable or not. */
   readonly isFinal?: (error: AirlockError) => boolean
 }
 
-type Reading<E extends StreamEvent> = Pick<Subject<E>, 'subjectOf' | 'isFinal'>
+type Reading<E extends StreamEvent> = Pick<Subject<E>, 'subjectOf' | 'isFinal' | 'last'>
 
 /** Waits longer each time, and gives up after a minute in which nothing was achieved. */
 export class Patience {
@@ -82,17 +84,21 @@ export async function* eventsOf<E extends StreamEvent>(
   for await (const { id, data } of parseServerEvents(chunksOf(response, signal))) {
     const event = parseEvent(data, subject)
     if ('error' in event) {
-      const error = toError(event.error)
-      if (error.retryable && subject.isFinal?.(error) !== true) return 'refused'
-      throw error
+      throwUnlessPassing(toError(event.error), subject)
+      return 'refused'
     }
     if (event.event === 'started' && progress.subject !== undefined) continue
     if (event.event === 'started') progress.subject = subject.subjectOf(event)
-    else if (event.event === 'ended') progress.ended = true
+    else if (event.event === (subject.last ?? 'ended')) progress.ended = true
     else if (event.offset !== undefined) progress.from = Number(id ?? event.offset)
     yield event
   }
   return 'broken'
+}
+
+/** An error that time may help is no end of the stream. */
+function throwUnlessPassing<E extends StreamEvent>(error: AirlockError, { isFinal }: Reading<E>): void {
+  if (!error.retryable || isFinal?.(error) === true) throw error
 }
 
 /** Undefined when a stream that was already there could not be resumed now, but maybe soon. */

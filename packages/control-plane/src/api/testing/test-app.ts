@@ -1,3 +1,4 @@
+import { AirlockError } from '@airlock/contract'
 import type { App } from '../../app/app.ts'
 import type { TestCore } from './test-core.ts'
 
@@ -20,7 +21,27 @@ type OfCore = Omit<
 
 /** What the core for tests does, by subject. It is asked at each call, for a test may change it. */
 export function testApp(core: TestCore): OfCore {
-  return { ...sandboxesOf(core), ...codeOf(core), ...restOf(core) }
+  return { ...sandboxesOf(core), ...codeOf(core), ...restOf(core), ...EMPTY }
+}
+
+const noGraph = async () => Promise.reject(new AirlockError('graph_not_found'))
+const noRun = async () => Promise.reject(new AirlockError('run_not_found'))
+
+/** Without agent programs: they run on a whole server, in `test/runs`. */
+const EMPTY: Pick<App, 'catalog' | 'runs'> = {
+  catalog: { list: async () => [], get: noGraph, put: noGraph, remove: noGraph },
+  runs: {
+    submit: noGraph,
+    list: async () => ({ items: [], nextCursor: null }),
+    get: noRun,
+    cancel: noRun,
+    log: noRun,
+    answer: noRun,
+    async *events() {
+      yield* []
+      throw new AirlockError('run_not_found')
+    },
+  },
 }
 
 function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files'> {

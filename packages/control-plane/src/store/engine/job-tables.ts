@@ -41,6 +41,16 @@ export interface JobTable {
   endedAt: number | null
   endNode: string | null
   recorded: number
+  run: string | null
+  result: string | null
+}
+
+/** Agent programs of tenants. */
+export interface GraphTable {
+  tenant: string
+  name: string
+  spec: string
+  createdAt: number
 }
 
 /** One for each agent that ever had a job. */

@@ -24,6 +24,7 @@ import { jobs } from '../migrations/0019-jobs.ts'
 import { keyPersons } from '../migrations/0020-key-persons.ts'
 import { modelCallEnds } from '../migrations/0021-model-call-ends.ts'
 import { tools } from '../migrations/0023-tools.ts'
+import { runs } from '../migrations/0024-runs.ts'
 
 /** Every step of the schema, in order of name. They are imported, not read from disk: no file is opened after the drop. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -50,6 +51,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0021-model-call-ends': modelCallEnds,
   '0022-artifacts': artifacts,
   '0023-tools': tools,
+  '0024-runs': runs,
 }
 
 /** Numbers once had a gap: how these steps are called in stores from before, and how now. */

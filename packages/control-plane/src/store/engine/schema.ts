@@ -1,5 +1,5 @@
 import type { ArtifactTable } from './artifact-table.ts'
-import type { JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
+import type { GraphTable, JobLogTable, JobQueueTable, JobTable } from './job-tables.ts'
 
 /**
  * The tables as queries see them. Columns are snake_case in the database; kysely's plugin turns them into these names.
@@ -39,6 +39,7 @@ export interface Tables {
   readonly alerts: AlertTable
   readonly artifacts: ArtifactTable
   readonly jobs: JobTable
+  readonly graphs: GraphTable
   readonly jobQueues: JobQueueTable
   readonly jobLogs: JobLogTable
 }

@@ -48,7 +48,7 @@ for (const dialect of ALL_DIALECTS)
         const other = await stores.make()
         const tables = () => stores.tables(other)
         const all =
-          'agent_labels agents alerts api_keys approvals artifacts audit_heads budgets commands grants job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_call_ends model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes secrets sessions steps templates tenants tool_counts tools usage_facts webhooks'.split(
+          'agent_labels agents alerts api_keys approvals artifacts audit_heads budgets commands grants graphs job_logs job_queues jobs killed_sandboxes kills metric_details metric_points model_call_ends model_calls nodes policies reservations sandbox_labels sandbox_tokens sandboxes secrets sessions steps templates tenants tool_counts tools usage_facts webhooks'.split(
             ' ',
           )
         const db = new Kysely<object>('file' in other ? openSqlite(other.file) : openPostgres(other.url, 'migration'))
@@ -86,6 +86,7 @@ for (const dialect of ALL_DIALECTS)
         await stores.run(of, 'alter table api_keys drop column person')
         await stores.run(of, "delete from kysely_migration where name = '0020-key-persons'")
         const tables = [
+          'graphs',
           'tool_counts',
           'tools',
           'secrets',
@@ -96,7 +97,7 @@ for (const dialect of ALL_DIALECTS)
           'jobs',
         ]
         for (const table of tables) await stores.run(of, `drop table ${table}`)
-        for (const name of ['0023-tools', '0022-artifacts', '0021-model-call-ends', '0019-jobs'])
+        for (const name of ['0024-runs', '0023-tools', '0022-artifacts', '0021-model-call-ends', '0019-jobs'])
           await stores.run(of, `delete from kysely_migration where name = '${name}'`)
         for (const column of ['models', 'model_limits'])
           await stores.run(of, `alter table sandboxes drop column ${column}`)
