@@ -79,7 +79,7 @@ export default defineConfig({
       {
         test: {
           name: 'product',
-          include: ['test/{dashboard,jobs,lifecycle,mcp,models,security,sessions,templates}/**/*.test.ts'],
+          include: ['test/{dashboard,jobs,lifecycle,mcp,models,security,sessions,templates,worktrees}/**/*.test.ts'],
           exclude: [LONG, '**/*.gate.test.ts', FLOODS],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],
           isolate: false,

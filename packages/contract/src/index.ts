@@ -177,6 +177,7 @@ export {
   addGrantBody,
   foundPath,
   grant,
+  type GrantMode,
   lookAtPathRequest,
   mount,
   overlaps,
@@ -491,3 +492,4 @@ export {
 } from './config/monitor-settings.ts'
 export * from './jobs.ts'
 export * from './models.ts'
+export * from './worktrees.ts'

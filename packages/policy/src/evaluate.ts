@@ -28,12 +28,13 @@ export function evaluate(
 /** A host that no rule names is denied: programs dial many, and no person should be asked about each. */
 function leastOf(question: Question): Effect {
   if (question.operation.kind === 'network') return 'deny'
+  if (question.operation.kind === 'worktree') return question.operation.findings.length > 0 ? 'ask' : 'allow'
   return isOutward(question) ? 'ask' : 'allow'
 }
 
 /** Fails closed: a host, a model and an action are free text, of which a default knows nothing. */
 function isOutward({ operation: { kind }, point }: Question): boolean {
-  return kind === 'network' || kind === 'model' || point === ASK
+  return kind === 'network' || kind === 'model' || kind === 'worktree' || point === ASK
 }
 
 /** Whether a rule spoke of each part; never when there is none. */

@@ -10,6 +10,7 @@ export { Airlock, type AirlockOptions } from './node/airlock.ts'
 export { stateDirectories } from './node/config.ts'
 export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
+export type { ExportWorktreeOptions, SandboxWorktree } from './worktree.ts'
 export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { Job, JobFile, JobListOptions, JobOptions, Jobs, JobWork } from './jobs/job.ts'
@@ -57,6 +58,8 @@ export type {
   EndCause,
   Evaluation,
   EventPage,
+  ExportedWorktree,
+  ExportWorktreeBody,
   FileEntry,
   Grant,
   GuardianStatus,
@@ -119,5 +122,7 @@ export type {
   UsageReport,
   UsageRow,
   Webhook,
+  WorktreeChange,
+  WorktreeDiff,
   WebhookEvent,
 } from './nouns.ts'

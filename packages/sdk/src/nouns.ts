@@ -60,6 +60,8 @@ export type {
   CreateSessionBody,
   EndCause,
   EventPage,
+  ExportedWorktree,
+  ExportWorktreeBody,
   FileEntry,
   Grant,
   Job,
@@ -111,6 +113,8 @@ export type {
   UsageReport,
   UsageRow,
   Webhook,
+  WorktreeChange,
+  WorktreeDiff,
   WebhookEvent,
 } from '@airlock/contract'
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { conditions, effect, risk, tier } from './decision.ts'
 import { BOUNDS } from '../defaults.ts'
 import { operation } from './question.ts'
+import { grantMode } from './grant.ts'
 import { askingRole } from './principal.ts'
 import { name, plainText } from './scalars.ts'
 
@@ -12,6 +13,7 @@ export const RULE_KINDS = [
   'mount',
   'network',
   'model',
+  'worktree',
   'quota',
   'tier',
   'operation',
@@ -84,10 +86,7 @@ const fileMatch = z
 const mountMatch = z
   .strictObject({
     paths: globs.optional(),
-    modes: z
-      .array(z.enum(['ro', 'rw']))
-      .min(1)
-      .optional(),
+    modes: z.array(grantMode).min(1).optional(),
   })
   .refine(atLeastOne, 'must name something')
 const port = z.int().min(1).max(65_535)
@@ -107,6 +106,19 @@ const networkMatch = z
   })
   .refine(atLeastOne, 'must name something')
 const modelMatch = z.strictObject({ models: globs })
+const worktreeMatch = z
+  .strictObject({
+    findings: globs
+      .optional()
+      .describe('Kinds of findings. A rule that allows must name all that there are, one that does not any of them.'),
+    paths: globs.optional().describe('The same of their paths, below the worktree.'),
+    sources: globs.optional().describe('The repository on the host.'),
+    formats: z
+      .array(z.enum(['branch', 'patch']))
+      .min(1)
+      .optional(),
+  })
+  .refine(atLeastOne, 'must name something')
 const quotaMatch = z.strictObject({
   over: z
     .strictObject({
@@ -181,6 +193,7 @@ export const policyRule = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('mount'), match: mountMatch, ...shared }),
   z.strictObject({ kind: z.literal('network'), match: networkMatch, ...shared }),
   z.strictObject({ kind: z.literal('model'), match: modelMatch, ...shared }),
+  z.strictObject({ kind: z.literal('worktree'), match: worktreeMatch, ...shared }),
   z.strictObject({ kind: z.literal('quota'), match: quotaMatch, ...shared }),
   z.strictObject({ kind: z.literal('tier'), match: tierMatch, ...shared }),
   z.strictObject({ kind: z.literal('operation'), match: operationMatch, ...shared }),

@@ -15,6 +15,7 @@ import { DoorCalls } from '../doors/door-calls.ts'
 import { DoorControl } from '../doors/door-control.ts'
 import { NetworkConnections } from '../egress/network-connections.ts'
 import { Files } from '../sandboxes/files.ts'
+import { WorktreeDesk } from '../sandboxes/worktrees.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
 import { createJobs } from '../jobs/create-jobs.ts'
 import type { JobRunner } from '../jobs/job-runner.ts'
@@ -47,6 +48,7 @@ export interface Lifecycle {
   readonly creation: Creation
   readonly commands: Commands
   readonly files: Files
+  readonly worktrees: WorktreeDesk
   readonly sessions: Sessions
   readonly steps: Steps
   readonly reconciler: Reconciler
@@ -91,7 +93,6 @@ export function createLifecycle(context: Context): Lifecycle {
   })
   const agentEnds = new AgentEnds(context, termination)
   const grantEnds = new GrantEnds(context, termination)
-  const budgetEnds = new BudgetEnds(context, termination)
   const hooks = new KillHooks(context.killHooks, context.log)
   const killswitch = new Killswitch(context, { termination, connections, hooks })
   return {
@@ -108,12 +109,13 @@ export function createLifecycle(context: Context): Lifecycle {
     creation,
     commands,
     files,
+    worktrees: new WorktreeDesk(context, activity),
     sessions,
     steps,
     reconciler,
     agentEnds,
     grantEnds,
-    budgetEnds,
+    budgetEnds: new BudgetEnds(context, termination),
     pauses,
     limitChanges,
     killswitch,

@@ -4,6 +4,7 @@ import type { Clock, Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import type { HostPaths } from '../isolation/host-paths.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
+import type { Worktrees } from '../isolation/worktrees/worktrees.ts'
 import type { GuestListener } from '../session/guest-listener.ts'
 import type { Vault } from '../vault/vault.ts'
 import { adopt } from './adopt.ts'
@@ -53,6 +54,7 @@ export interface Sandboxes {
   readonly runs: Runs
   readonly sampling: Sampling
   readonly hostPaths: HostPaths
+  readonly worktrees: Worktrees
   readonly vault: Vault
   /** Leaves the sandboxes running. */
   close(): Promise<void>
@@ -79,6 +81,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
     runs: new Runs({ registry, hostDisk: backend.hostDisk }),
     sampling: new Sampling(common),
     hostPaths: backend.hostPaths,
+    worktrees: backend.worktrees,
     vault: options.vault,
     close: async () => {
       watch.close()

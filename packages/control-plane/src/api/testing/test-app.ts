@@ -1,3 +1,4 @@
+import { AirlockError } from '@airlock/contract'
 import type { App } from '../../app/app.ts'
 import type { TestCore } from './test-core.ts'
 
@@ -21,7 +22,9 @@ export function testApp(core: TestCore): OfCore {
   return { ...sandboxesOf(core), ...codeOf(core), ...restOf(core) }
 }
 
-function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files'> {
+function sandboxesOf(
+  core: TestCore,
+): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files' | 'worktrees'> {
   return {
     creation: {
       create: async (caller, body) => core.createSandbox(caller, body),
@@ -37,6 +40,7 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
       counts: async () => core.counts(),
     },
     connections: { connect: async (caller, id) => core.connectSandbox(caller, id) },
+    worktrees: { diff: noWorktree, patch: noWorktree, export: noWorktree },
     limitChanges: { change: async (caller, id, asked) => core.changeLimits(caller, id, asked) },
     files: {
       read: async (caller, id, file) => core.readFile(caller, id, file),
@@ -46,6 +50,10 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
       operate: async (caller, id, operation) => core.fileOperation(caller, id, operation),
     },
   }
+}
+
+async function noWorktree(): Promise<never> {
+  throw new AirlockError('worktree_not_found')
 }
 
 function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | 'jobs'> {
