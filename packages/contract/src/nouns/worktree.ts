@@ -117,7 +117,7 @@ const PROTECTED: ReadonlySet<string> = new Set([
   'prod',
   'release',
 ])
-export const branchName = z
+const branchName = z
   .string()
   .max(64)
   .regex(/^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/, 'must be lower-case letters, digits, ".", "-" or "_"')
