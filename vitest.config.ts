@@ -80,7 +80,7 @@ export default defineConfig({
         test: {
           name: 'product',
           include: [
-            'test/{artifacts,dashboard,jobs,lifecycle,mcp,models,runs,security,sessions,templates,tools}/**/*.test.ts',
+            'test/{artifacts,dashboard,jobs,lifecycle,mcp,models,runs,security,sessions,templates,tools,worktrees}/**/*.test.ts',
           ],
           exclude: [LONG, '**/*.gate.test.ts', FLOODS],
           globalSetup: ['test/support/sweep.ts', 'test/support/server-desk.ts'],

@@ -171,6 +171,9 @@ export const GUARDED: { readonly [N in GuardedRoute]: Row } = {
   makeDirectory: { ask: inSandbox({ body: { path: 'made' } }), look: files },
   moveFile: { ask: inSandbox({ body: { from: 'movable', to: 'moved' } }), look: files },
   removeFile: { ask: inSandbox({ query: { path: 'removable' } }), look: files },
+  diffWorktree: { ask: inSandbox(), answers: 404 },
+  readWorktreePatch: { ask: inSandbox({ query: { seal: 'a'.repeat(64) } }), answers: 404 },
+  exportWorktree: { ask: inSandbox({ body: {} }), answers: 404 },
   createSession: {
     ask: () => ({ body: { runtime: 'bash', create: { name: 'of-session' } } }),
     look: async (of) => [await sandboxes(of), (await of.admin.sessions.list({ state: 'all' })).items.length],

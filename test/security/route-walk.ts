@@ -145,6 +145,9 @@ export const WALK: { readonly [N in RouteName]: Steps } = {
   listFiles: { ask: inSandbox(() => ({ query: { path: '/workspace' } })), ...SANDBOX },
   makeDirectory: { ask: inSandbox(() => ({ body: { path: 'made' } })), ...SANDBOX },
   moveFile: { ask: inSandbox((of) => ({ body: { from: of.file, to: 'moved' } })), ...SANDBOX },
+  diffWorktree: { ask: inSandbox(), ...SANDBOX, answers: 404 },
+  readWorktreePatch: { ask: inSandbox(() => ({ query: { seal: 'a'.repeat(64) } })), ...SANDBOX, answers: 404 },
+  exportWorktree: { ask: inSandbox(() => ({ body: {} })), ...SANDBOX, answers: 404 },
   createSession: {
     ask: (of) => ({ body: { sandbox: of.sandbox, runtime: 'bash' } }),
     ...SANDBOX,

@@ -85,6 +85,10 @@ const VERBS: Readonly<Record<string, Verb>> = {
     about: 'Copy files and directories into a sandbox or out of it.',
     load: async () => (await import('./verbs/cp.ts')).defineCp,
   },
+  worktree: {
+    about: 'Work on a git repository: ls, diff, export.',
+    load: async () => (await import('./verbs/worktree.ts')).defineWorktree,
+  },
   logs: {
     about: 'Print the output of a command.',
     load: async () => (await import('./verbs/logs.ts')).defineLogs,

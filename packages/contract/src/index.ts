@@ -177,6 +177,7 @@ export {
   addGrantBody,
   foundPath,
   grant,
+  type GrantMode,
   lookAtPathRequest,
   mount,
   overlaps,
@@ -495,3 +496,4 @@ export * from './artifacts.ts'
 export * from './runs.ts'
 export * from './models.ts'
 export * from './tools.ts'
+export * from './worktrees.ts'

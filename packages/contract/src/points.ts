@@ -81,6 +81,8 @@ export const POINTS = {
   'file.mkdir': { reduces: false, about: 'A directory was made.' },
   'file.move': { reduces: false, about: 'A file was moved.' },
   'file.remove': { reduces: false, about: 'A file was removed.' },
+  'worktree.diff': { reduces: false, about: 'What a sandbox changed in its worktree was sealed and looked at.' },
+  'worktree.export': { reduces: false, about: 'Work of a sandbox left as a branch or a patch.' },
   'approval.ask': { reduces: true, about: 'Something must be approved by a person first; or its ask was joined.' },
   'approval.approve': { reduces: false, about: 'Somebody let what was asked for happen; the scope says how often.' },
   'approval.reject': { reduces: true, about: 'Somebody said no to what was asked for.' },

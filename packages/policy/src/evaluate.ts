@@ -29,12 +29,13 @@ export function evaluate(
 function leastOf(question: Question): Effect {
   const { kind } = question.operation
   if (kind === 'network' || kind === 'tool') return 'deny'
+  if (question.operation.kind === 'worktree') return question.operation.findings.length > 0 ? 'ask' : 'allow'
   return isOutward(question) ? 'ask' : 'allow'
 }
 
 /** Fails closed: a host, a model, a tool and an action are free text, of which a default knows nothing. */
 function isOutward({ operation: { kind }, point }: Question): boolean {
-  return kind === 'network' || kind === 'model' || kind === 'tool' || point === ASK
+  return kind === 'network' || kind === 'model' || kind === 'tool' || kind === 'worktree' || point === ASK
 }
 
 /** Whether a rule spoke of each part; never when there is none. */

@@ -1,4 +1,4 @@
-import type { MatchedRule, Operation, Point, PolicyRule, Question } from '@airlock/contract'
+import type { GrantMode, MatchedRule, Operation, Point, PolicyRule, Question } from '@airlock/contract'
 import { compileGlob, compileGlobs, type GlobList, hasWildcard, type Matcher } from './match/glob.ts'
 import { compilePattern } from './match/pattern.ts'
 import type { Call, CodeText, Invocation } from './reading.ts'
@@ -48,7 +48,7 @@ const never = () => false
 
 function isNamingOutward(rule: PolicyRule): boolean {
   if (rule.kind === 'operation') return rule.match.actions !== undefined
-  return rule.kind === 'network' || rule.kind === 'model' || rule.kind === 'tool'
+  return rule.kind === 'network' || rule.kind === 'model' || rule.kind === 'tool' || rule.kind === 'worktree'
 }
 
 function compileWhen(when: PolicyRule['when']): (question: Question) => boolean {
@@ -183,6 +183,7 @@ function compileKind(rule: PolicyRule): (operation: Operation) => boolean {
   if (rule.kind === 'mount') return ofMount(rule.match)
   if (rule.kind === 'quota') return ofQuota(rule.match.over)
   if (rule.kind === 'tier') return ofTier(rule.match)
+  if (rule.kind === 'worktree') return ofWorktree(rule)
   if (rule.kind === 'model') {
     const models = textMatcher(rule.match.models)
     return (operation) => operation.kind === 'model' && models(operation.model)
@@ -221,6 +222,22 @@ function isAddress(host: string): boolean {
   return host.includes(':') || /(?:^|\.)\d+$/.test(host)
 }
 
+/** Fails closed: a rule that allows must speak of every finding, one that does not holds for any. Without findings it is about all work. */
+function ofWorktree({ effect, match }: Extract<PolicyRule, { kind: 'worktree' }>): (operation: Operation) => boolean {
+  const isKind = textMatcher(match.findings)
+  const isPath = match.paths === undefined ? () => true : compileGlobs(match.paths, 'path').matches
+  const isSource = match.sources === undefined ? () => true : compileGlobs(match.sources, 'path').matches
+  const namesFindings = match.findings !== undefined || match.paths !== undefined
+  return (operation) => {
+    if (operation.kind !== 'worktree' || !isSource(operation.source)) return false
+    if (match.formats?.includes(operation.format) === false) return false
+    const { findings } = operation
+    const fits = (one: (typeof findings)[number]) => isKind(one.kind) && isPath(`/${one.path}`)
+    if (effect === 'allow') return findings.length === 0 ? !namesFindings : namesFindings && findings.every(fits)
+    return namesFindings ? findings.some(fits) : true
+  }
+}
+
 function ofFile({ actions, paths }: Extract<PolicyRule, { kind: 'file' }>['match']): (operation: Operation) => boolean {
   const isPath = paths === undefined ? () => true : compileGlobs(paths, 'path').matches
   return (operation) =>
@@ -232,7 +249,7 @@ function ofFile({ actions, paths }: Extract<PolicyRule, { kind: 'file' }>['match
 /** A mount by itself, and each one of a sandbox. */
 function ofMount({ paths, modes }: Extract<PolicyRule, { kind: 'mount' }>['match']): (operation: Operation) => boolean {
   const isPath = paths === undefined ? () => true : compileGlobs(paths, 'path').matches
-  const isMeant = (mount: { path: string; mode: 'ro' | 'rw' }) =>
+  const isMeant = (mount: { path: string; mode: GrantMode }) =>
     isPath(mount.path) && (modes?.includes(mount.mode) ?? true)
   return (operation) =>
     operation.kind === 'mount' ? isMeant(operation) : operation.kind === 'sandbox' && operation.mounts.some(isMeant)

@@ -10,6 +10,7 @@ export { Airlock, type AirlockOptions } from './node/airlock.ts'
 export { stateDirectories } from './node/config.ts'
 export { AirlockError, type ErrorCode } from './errors.ts'
 export type { EventOptions, FollowOptions } from './events.ts'
+export type { ExportWorktreeOptions, SandboxWorktree } from './worktree.ts'
 export type { FileListing, SandboxFiles, TreeOptions, UploadedTree } from './files.ts'
 export type { AddGrantOptions, Grants } from './grants.ts'
 export type { ArtifactListOptions, Artifacts, CollectOptions, UploadArtifactOptions } from './artifacts.ts'
@@ -63,6 +64,8 @@ export type {
   EndCause,
   Evaluation,
   EventPage,
+  ExportedWorktree,
+  ExportWorktreeBody,
   FileEntry,
   Grant,
   GuardianStatus,
@@ -140,5 +143,7 @@ export type {
   Tool,
   ToolInput,
   Webhook,
+  WorktreeChange,
+  WorktreeDiff,
   WebhookEvent,
 } from './nouns.ts'

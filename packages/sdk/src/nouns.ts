@@ -60,6 +60,8 @@ export type {
   CreateSessionBody,
   EndCause,
   EventPage,
+  ExportedWorktree,
+  ExportWorktreeBody,
   FileEntry,
   Grant,
   Artifact,
@@ -126,6 +128,8 @@ export type {
   Tool,
   ToolInput,
   Webhook,
+  WorktreeChange,
+  WorktreeDiff,
   WebhookEvent,
 } from '@airlock/contract'
 

@@ -15,6 +15,7 @@ import type {
   SomeLimits,
 } from './nouns.ts'
 import type { Transport } from './transport/transport.ts'
+import { SandboxWorktree } from './worktree.ts'
 
 export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: AbortSignal | undefined }
 
@@ -22,6 +23,8 @@ export type CreateOptions = Partial<CreateSandboxBody> & { readonly signal?: Abo
 export class Sandbox implements AsyncDisposable {
   readonly id: string
   readonly files: SandboxFiles
+  /** For a sandbox that was created with one. */
+  readonly worktree: SandboxWorktree
   readonly #transport: Transport
   #data: SandboxData
   /** Of one that was just created, or found by its name: its agent, and what it takes of the agent's budget. */
@@ -38,6 +41,7 @@ export class Sandbox implements AsyncDisposable {
     }
     this.id = data.id
     this.files = new SandboxFiles(transport, data.id)
+    this.worktree = new SandboxWorktree(transport, data.id)
   }
 
   get data(): SandboxData {

@@ -49,6 +49,9 @@ ROUTES: Dict[str, Route] = {
     "listFiles": Route("GET", "/v1/sandboxes/{id}/files/list", True),
     "makeDirectory": Route("POST", "/v1/sandboxes/{id}/files/mkdir", True),
     "moveFile": Route("POST", "/v1/sandboxes/{id}/files/move", False),
+    "diffWorktree": Route("POST", "/v1/sandboxes/{id}/worktree/diff", True),
+    "readWorktreePatch": Route("GET", "/v1/sandboxes/{id}/worktree/patch", True),
+    "exportWorktree": Route("POST", "/v1/sandboxes/{id}/worktree/export", True),
     "createSession": Route("POST", "/v1/sessions", False),
     "listSessions": Route("GET", "/v1/sessions", True),
     "getSession": Route("GET", "/v1/sessions/{id}", True),
@@ -314,6 +317,20 @@ class Operations:
     def move_file(self, id: str, body: "types.MoveFileBody") -> None:
         """Move a file or a directory."""
         self._caller.json("moveFile", params={"id": id}, body=body)
+
+    def diff_worktree(self, id: str) -> "types.DiffWorktreeAnswer":
+        """Seal what a sandbox changed in its worktree, and say what it is."""
+        answer = self._caller.json("diffWorktree", params={"id": id})
+        return cast("types.DiffWorktreeAnswer", answer)
+
+    def export_worktree(
+        self,
+        id: str,
+        body: Optional["types.ExportWorktreeBody"] = None,
+    ) -> "types.ExportWorktreeAnswer":
+        """Write what a sandbox changed as a branch sandbox/<name> of the repository; the gate decides."""
+        answer = self._caller.json("exportWorktree", params={"id": id}, body=body or {})
+        return cast("types.ExportWorktreeAnswer", answer)
 
     def create_session(self, body: "types.CreateSessionBody") -> "types.Session":
         """Start an interpreter that remembers, in a sandbox of yours or in a new one."""
@@ -1129,6 +1146,8 @@ class Operations:
                 "file.mkdir",
                 "file.move",
                 "file.remove",
+                "worktree.diff",
+                "worktree.export",
                 "approval.ask",
                 "approval.approve",
                 "approval.reject",

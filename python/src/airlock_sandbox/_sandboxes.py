@@ -196,6 +196,7 @@ class Sandboxes:
         doors: Optional[List[types.DoorName]] = None,
         models: Optional[List[str]] = None,
         model_limits: Optional[types.CreateSandboxBodyModelLimits] = None,
+        worktree: Optional[types.CreateSandboxBodyWorktree] = None,
     ) -> Sandbox:
         """Answers when the sandbox is active."""
         body = body_of(
@@ -214,6 +215,7 @@ class Sandboxes:
             doors=doors,
             models=models,
             model_limits=model_limits,
+            worktree=worktree,
         )
         return Sandbox(self._transport, self._api.create_sandbox(body))
 
@@ -235,6 +237,7 @@ class Sandboxes:
         doors: Optional[List[types.DoorName]] = None,
         models: Optional[List[str]] = None,
         model_limits: Optional[types.CreateSandboxBodyModelLimits] = None,
+        worktree: Optional[types.CreateSandboxBodyWorktree] = None,
     ) -> Sandbox:
         """The living sandbox of that name, or a new one."""
         body = body_of(
@@ -252,6 +255,7 @@ class Sandboxes:
             doors=doors,
             models=models,
             model_limits=model_limits,
+            worktree=worktree,
         )
         return Sandbox(self._transport, self._api.get_or_create_sandbox(name, body))
 

@@ -698,7 +698,7 @@ class Grant(TypedDict):
     agent: str
     node: str
     path: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
     kind: Literal["file", "dir"]
     target: str
     allowed: List[str]
@@ -930,12 +930,17 @@ class Model(TypedDict):
     price: "ModelPrice"
 
 
-class Mount(TypedDict):
+class _MountRequired(TypedDict):
     grant: str
     path: str
     target: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
     kind: Literal["file", "dir"]
+
+
+class Mount(_MountRequired, total=False):
+    # Of a worktree: what it was made from.
+    commit: str
 
 
 class NewApiKey(TypedDict):
@@ -984,12 +989,12 @@ class OperationFile(_OperationFileRequired, total=False):
 class OperationMount(TypedDict):
     kind: Literal["mount"]
     path: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
 
 
 class OperationSandboxMountsItem(TypedDict):
     path: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
 
 
 class _OperationSandboxRequired(TypedDict):
@@ -1036,6 +1041,39 @@ class _OperationToolRequired(TypedDict):
 
 class OperationTool(_OperationToolRequired, total=False):
     params: Dict[str, "Json"]
+
+
+class OperationWorktreeFindingsItem(TypedDict):
+    kind: Literal[
+        "agent",
+        "binary",
+        "build",
+        "ci",
+        "container",
+        "git",
+        "hook",
+        "infra",
+        "large",
+        "left-out",
+        "link-out",
+        "long-line",
+        "many",
+        "name",
+        "secret",
+        "submodule",
+    ]
+    path: str
+    detail: str
+
+
+class OperationWorktree(TypedDict):
+    kind: Literal["worktree"]
+    source: str
+    format: Literal["branch", "patch"]
+    branch: Optional[str]
+    seal: str
+    changes: int
+    findings: List["OperationWorktreeFindingsItem"]
 
 
 class OperationOther(TypedDict):
@@ -1219,7 +1257,7 @@ class PolicyRuleFile(_PolicyRuleFileRequired, total=False):
 
 class PolicyRuleMountMatch(TypedDict, total=False):
     paths: List[str]
-    modes: List[Literal["ro", "rw"]]
+    modes: List[Literal["ro", "rw", "worktree"]]
 
 
 class PolicyRuleMountWhen(TypedDict, total=False):
@@ -1416,6 +1454,49 @@ class _PolicyRuleToolRequired(TypedDict):
 
 class PolicyRuleTool(_PolicyRuleToolRequired, total=False):
     when: "PolicyRuleToolWhen"
+    conditions: "Conditions"
+
+
+class PolicyRuleWorktreeMatch(TypedDict, total=False):
+    # Kinds of findings. A rule that allows must name all that there are, one that does not any of them.
+    findings: List[str]
+    # The same of their paths, below the worktree.
+    paths: List[str]
+    # The repository on the host.
+    sources: List[str]
+    formats: List[Literal["branch", "patch"]]
+
+
+class PolicyRuleWorktreeWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleWorktreeExamples(TypedDict):
+    match: List[Union[str, List[str], "Operation"]]
+    notMatch: List[Union[str, List[str], "Operation"]]
+
+
+class _PolicyRuleWorktreeRequired(TypedDict):
+    kind: Literal["worktree"]
+    match: "PolicyRuleWorktreeMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+    enabled: bool
+    note: bool
+    examples: "PolicyRuleWorktreeExamples"
+
+
+class PolicyRuleWorktree(_PolicyRuleWorktreeRequired, total=False):
+    when: "PolicyRuleWorktreeWhen"
     conditions: "Conditions"
 
 
@@ -2290,6 +2371,75 @@ class ListFilesAnswer(TypedDict):
     truncated: bool
 
 
+class DiffWorktreeAnswerLeftOutItem(TypedDict):
+    path: str
+    why: Literal["git-name", "special", "submodule"]
+
+
+class DiffWorktreeAnswerCommitsItem(TypedDict):
+    id: str
+    subject: str
+
+
+class DiffWorktreeAnswerFindingsItem(TypedDict):
+    kind: Literal[
+        "agent",
+        "binary",
+        "build",
+        "ci",
+        "container",
+        "git",
+        "hook",
+        "infra",
+        "large",
+        "left-out",
+        "link-out",
+        "long-line",
+        "many",
+        "name",
+        "secret",
+        "submodule",
+    ]
+    # Below the worktree; empty for a finding about all of it.
+    path: str
+    line: Optional[int]
+    detail: str
+
+
+class DiffWorktreeAnswer(TypedDict):
+    # SHA-256 over the base and every change. An export names it.
+    seal: str
+    source: str
+    # The commit that it was made from.
+    base: str
+    changes: List["DiffWorktreeAnswerChangesItem"]
+    # Files that the base does not have and a .gitignore names; they do not leave.
+    ignored: int
+    # What git cannot hold; it does not leave.
+    leftOut: List["DiffWorktreeAnswerLeftOutItem"]
+    # Commits that were made inside, newest first.
+    commits: List["DiffWorktreeAnswerCommitsItem"]
+    # False where some could not be read as data.
+    commitsComplete: bool
+    # What the gate found. An export with findings asks unless a rule allows it.
+    findings: List["DiffWorktreeAnswerFindingsItem"]
+    # Null where a patch would be too large.
+    patchBytes: Optional[int]
+
+
+class ExportWorktreeAnswer1(TypedDict):
+    exported: Literal[False]
+    seal: str
+
+
+class ExportWorktreeAnswer2(TypedDict):
+    exported: Literal[True]
+    seal: str
+    branch: str
+    commit: str
+    base: str
+
+
 class ListSessionsAnswer(TypedDict):
     items: List["Session"]
     nextCursor: Optional[str]
@@ -2857,7 +3007,7 @@ class OperationInputFile(_OperationInputFileRequired, total=False):
 class OperationInputMount(TypedDict):
     kind: Literal["mount"]
     path: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
 
 
 class _OperationInputSandboxLimitsRequired(TypedDict):
@@ -2881,7 +3031,7 @@ class OperationInputSandboxLimits(_OperationInputSandboxLimitsRequired, total=Fa
 
 class OperationInputSandboxMountsItem(TypedDict):
     path: str
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
 
 
 class _OperationInputSandboxRequired(TypedDict):
@@ -2928,6 +3078,39 @@ class _OperationInputToolRequired(TypedDict):
 
 class OperationInputTool(_OperationInputToolRequired, total=False):
     params: Dict[str, "Json"]
+
+
+class OperationInputWorktreeFindingsItem(TypedDict):
+    kind: Literal[
+        "agent",
+        "binary",
+        "build",
+        "ci",
+        "container",
+        "git",
+        "hook",
+        "infra",
+        "large",
+        "left-out",
+        "link-out",
+        "long-line",
+        "many",
+        "name",
+        "secret",
+        "submodule",
+    ]
+    path: str
+    detail: str
+
+
+class OperationInputWorktree(TypedDict):
+    kind: Literal["worktree"]
+    source: str
+    format: Literal["branch", "patch"]
+    branch: Optional[str]
+    seal: str
+    changes: int
+    findings: List["OperationInputWorktreeFindingsItem"]
 
 
 class OperationInputOther(TypedDict):
@@ -3094,7 +3277,7 @@ class PolicyRuleInputFile(_PolicyRuleInputFileRequired, total=False):
 
 class PolicyRuleInputMountMatch(TypedDict, total=False):
     paths: List[str]
-    modes: List[Literal["ro", "rw"]]
+    modes: List[Literal["ro", "rw", "worktree"]]
 
 
 class PolicyRuleInputMountWhen(TypedDict, total=False):
@@ -3292,6 +3475,49 @@ class PolicyRuleInputTool(_PolicyRuleInputToolRequired, total=False):
     when: "PolicyRuleInputToolWhen"
     conditions: "ConditionsInput"
     examples: "PolicyRuleInputToolExamples"
+
+
+class PolicyRuleInputWorktreeMatch(TypedDict, total=False):
+    # Kinds of findings. A rule that allows must name all that there are, one that does not any of them.
+    findings: List[str]
+    # The same of their paths, below the worktree.
+    paths: List[str]
+    # The repository on the host.
+    sources: List[str]
+    formats: List[Literal["branch", "patch"]]
+
+
+class PolicyRuleInputWorktreeWhen(TypedDict, total=False):
+    points: List[str]
+    tenants: List[str]
+    actors: List[str]
+    roles: List[Literal["admin", "operator", "developer", "auditor", "sandbox"]]
+    agents: List[str]
+    sandboxes: List[str]
+    # Whether the sandbox was created for one run.
+    ephemeral: bool
+
+
+class PolicyRuleInputWorktreeExamples(TypedDict, total=False):
+    match: List[Union[str, List[str], "OperationInput"]]
+    notMatch: List[Union[str, List[str], "OperationInput"]]
+
+
+class _PolicyRuleInputWorktreeRequired(TypedDict):
+    kind: Literal["worktree"]
+    match: "PolicyRuleInputWorktreeMatch"
+    id: str
+    effect: "Effect"
+    risk: "Risk"
+    reason: str
+
+
+class PolicyRuleInputWorktree(_PolicyRuleInputWorktreeRequired, total=False):
+    enabled: bool
+    note: bool
+    when: "PolicyRuleInputWorktreeWhen"
+    conditions: "ConditionsInput"
+    examples: "PolicyRuleInputWorktreeExamples"
 
 
 class PolicyRuleInputQuotaMatchOver(TypedDict, total=False):
@@ -3512,6 +3738,18 @@ class CreateSandboxBodyModelLimits(TypedDict, total=False):
     concurrentCalls: int
 
 
+class _CreateSandboxBodyWorktreeRequired(TypedDict):
+    # The top of a git repository of the host.
+    source: str
+
+
+class CreateSandboxBodyWorktree(_CreateSandboxBodyWorktreeRequired, total=False):
+    """A git repository of the host, at /workspace/repo; it needs a grant."""
+
+    # A commit, branch or tag; what HEAD is when absent.
+    at: str
+
+
 class CreateSandboxBody(TypedDict, total=False):
     name: str
     # Who it runs for. When absent: the agent that the key is bound to; "default" if it is bound to none.
@@ -3536,6 +3774,8 @@ class CreateSandboxBody(TypedDict, total=False):
     models: List[str]
     # Caps on its calls of models; those of the template hold where absent.
     modelLimits: "CreateSandboxBodyModelLimits"
+    # A git repository of the host, at /workspace/repo; it needs a grant.
+    worktree: "CreateSandboxBodyWorktree"
 
 
 class GetOrCreateSandboxBodyLimits(TypedDict, total=False):
@@ -3567,6 +3807,18 @@ class GetOrCreateSandboxBodyModelLimits(TypedDict, total=False):
     concurrentCalls: int
 
 
+class _GetOrCreateSandboxBodyWorktreeRequired(TypedDict):
+    # The top of a git repository of the host.
+    source: str
+
+
+class GetOrCreateSandboxBodyWorktree(_GetOrCreateSandboxBodyWorktreeRequired, total=False):
+    """A git repository of the host, at /workspace/repo; it needs a grant."""
+
+    # A commit, branch or tag; what HEAD is when absent.
+    at: str
+
+
 class GetOrCreateSandboxBody(TypedDict, total=False):
     # Who it runs for. When absent: the agent that the key is bound to; "default" if it is bound to none.
     agent: str
@@ -3590,6 +3842,8 @@ class GetOrCreateSandboxBody(TypedDict, total=False):
     models: List[str]
     # Caps on its calls of models; those of the template hold where absent.
     modelLimits: "GetOrCreateSandboxBodyModelLimits"
+    # A git repository of the host, at /workspace/repo; it needs a grant.
+    worktree: "GetOrCreateSandboxBodyWorktree"
 
 
 class ConnectSandboxBody(TypedDict, total=False):
@@ -3654,6 +3908,15 @@ class _MakeDirectoryBodyRequired(TypedDict):
 
 class MakeDirectoryBody(_MakeDirectoryBodyRequired, total=False):
     parents: bool
+
+
+class ExportWorktreeBody(TypedDict, total=False):
+    # Of the diff that was looked at; what the worktree holds now when absent.
+    seal: str
+    # Becomes sandbox/<name>; the name of the sandbox when absent.
+    branch: str
+    # Of the one commit that is made.
+    message: str
 
 
 class _CreateSessionBodyRequired(TypedDict):
@@ -3917,7 +4180,7 @@ class _AddGrantBodyRequired(TypedDict):
 
 
 class AddGrantBody(_AddGrantBodyRequired, total=False):
-    mode: Literal["ro", "rw"]
+    mode: Literal["ro", "rw", "worktree"]
     # What it has to be; whatever is there when absent.
     kind: Literal["file", "dir"]
     # Where it appears inside: /grants/<its name> when absent.
@@ -4327,6 +4590,8 @@ Point = Literal[
     "file.mkdir",
     "file.move",
     "file.remove",
+    "worktree.diff",
+    "worktree.export",
     "approval.ask",
     "approval.approve",
     "approval.reject",
@@ -4367,6 +4632,7 @@ RuleKind = Literal[
     "model",
     "artifact",
     "tool",
+    "worktree",
     "quota",
     "tier",
     "operation",
@@ -4457,6 +4723,7 @@ Operation = Union[
     "OperationArtifact",
     "OperationModel",
     "OperationTool",
+    "OperationWorktree",
     "OperationOther",
 ]
 
@@ -4470,6 +4737,7 @@ PolicyRule = Union[
     "PolicyRuleModel",
     "PolicyRuleArtifact",
     "PolicyRuleTool",
+    "PolicyRuleWorktree",
     "PolicyRuleQuota",
     "PolicyRuleTier",
     "PolicyRuleOperation",
@@ -4504,6 +4772,25 @@ StreamedEvent = Union["StreamedEventRecord", "StreamedEventAt", "StreamedEventGa
 TemplateEvent = Union["TemplateEventProgress", "TemplateEventEnded", "TemplateEventError"]
 
 
+DiffWorktreeAnswerChangesItem = TypedDict(
+    "DiffWorktreeAnswerChangesItem",
+    {
+    # Below the worktree; a `file://` URL from its root where the bytes are not UTF-8.
+        "path": str,
+        "status": Literal["added", "changed", "deleted", "renamed", "mode", "type"],
+    # Where a renamed file was.
+        "from": Optional[str],
+        "oldMode": Optional[str],
+        "newMode": Optional[str],
+        "bytes": Optional[int],
+        "binary": bool,
+    },
+)
+
+
+ExportWorktreeAnswer = Union["ExportWorktreeAnswer1", "ExportWorktreeAnswer2"]
+
+
 JobLogsEvent = Union["JobLogsEventStarted", "JobLogsEventOutput", "JobLogsEventEnded", "JobLogsEventError"]
 
 
@@ -4517,6 +4804,7 @@ OperationInput = Union[
     "OperationInputArtifact",
     "OperationInputModel",
     "OperationInputTool",
+    "OperationInputWorktree",
     "OperationInputOther",
 ]
 
@@ -4530,6 +4818,7 @@ PolicyRuleInput = Union[
     "PolicyRuleInputModel",
     "PolicyRuleInputArtifact",
     "PolicyRuleInputTool",
+    "PolicyRuleInputWorktree",
     "PolicyRuleInputQuota",
     "PolicyRuleInputTier",
     "PolicyRuleInputOperation",

@@ -3,12 +3,13 @@ import type { CreateOptions } from '@airlock/sdk'
 import { Option, type Command } from 'commander'
 import { addLimitOptions, toLimits, type LimitOptions } from './limit-options.ts'
 import { addModelOptions, assertHasModel, type ModelOptions, toModelLimits } from './model-options.ts'
+import { toWorktree, type WorktreeOptions } from './worktree-options.ts'
 import { collectPairs } from '../text/pairs.ts'
 import { durationWithin, formatDuration } from '../text/units.ts'
 
 type DoorName = NonNullable<CreateOptions['doors']>[number]
 
-export interface SandboxOptions extends LimitOptions, ModelOptions {
+export interface SandboxOptions extends LimitOptions, ModelOptions, WorktreeOptions {
   readonly name?: string
   readonly template?: string
   readonly agent?: string
@@ -45,6 +46,10 @@ export function addSandboxOptions(command: Command, template = 'base'): Command 
       durationWithin(DEFAULTS.idleMs),
     )
     .option('--pause-when-idle', 'pause it then, instead of ending it; its next use resumes it')
+    .option(
+      '--worktree <dir[@commit]>',
+      'a copy of a git repository of the server, at /workspace/repo; it needs a grant',
+    )
     .option('--label <key=value>', 'a label; may be given several times', collectPairs)
     .optionsGroup('Its models:')
   const withModels = addModelOptions(named).optionsGroup('Its limits:')
@@ -69,6 +74,7 @@ export function toCreateOptions(options: SandboxOptions): CreateOptions {
     limits: Object.keys(limits).length > 0 ? limits : undefined,
     models: options.model && [...options.model],
     modelLimits: Object.keys(modelLimits).length > 0 ? modelLimits : undefined,
+    worktree: options.worktree === undefined ? undefined : toWorktree(options.worktree),
   })
 }
 

@@ -17,6 +17,7 @@ export function defineGrant(grant: Command, context: Context): void {
 
 interface AddOptions extends JsonOption {
   readonly rw?: boolean
+  readonly worktree?: boolean
   readonly kind?: (typeof KINDS)[number]
   readonly target?: string
   readonly allow?: readonly string[]
@@ -28,19 +29,23 @@ function addAdd(grant: Command, context: Context): void {
   withJson(grant.command('add').description('Let the sandboxes of an agent see a path of the host, read-only.'))
     .argument('<agent>', 'its name')
     .argument('<path>', 'on the host of the server, without any link in it')
-    .option('--rw', 'let them write it too')
+    .addOption(new Option('--rw', 'let them write it too').conflicts('worktree'))
+    .option('--worktree', 'mount nothing: let them get copies of its commits, for the git repository at that path')
     .addOption(new Option('--kind <kind>', 'what has to be there').choices(KINDS))
     .option('--target <path>', 'where it appears inside (default: /grants/<its name>)')
     .option('--allow <pattern>', 'only what matches is there; may be given several times', collectWords)
     .option('--block <pattern>', 'what matches is not there; may be given several times', collectWords)
     .option(...TENANT)
     .action(async (agent: string, path: string, options: AddOptions) => {
-      const { rw, kind, target, allow: allowed, block: blocked, tenant } = options
-      const asked = { mode: rw === true ? 'rw' : 'ro', kind, target, allowed, blocked, tenant } as const
+      const { rw, worktree, kind, target, allow: allowed, block: blocked, tenant } = options
+      const mode = worktree === true ? 'worktree' : rw === true ? 'rw' : 'ro'
+      const asked = { mode, kind, target, allowed, blocked, tenant } as const
       const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined))
       const made = await new Airlock({ role: 'admin' }).grants.add(agent, resolve(path), given)
       if (options.json === true) return context.terminal.printJson(made)
       await context.terminal.print(made.id)
+      if (made.mode === 'worktree')
+        return context.terminal.note(`For a copy of it: airlock create --agent ${made.agent} --worktree ${made.path}`)
       context.terminal.note(`${made.path} will be at ${made.target} in the next sandbox of ${made.agent}.`)
     })
 }

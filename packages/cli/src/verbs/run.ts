@@ -21,6 +21,7 @@ import { promptFor } from '../run/prompt-of.ts'
 import { withProgress } from '../text/progress.ts'
 import { runFile, runtimeOf } from '../run/run-file.ts'
 import { toBringBack } from '../run/bring-back-options.ts'
+import { keepsWork } from '../run/keep-work.ts'
 import { inThrowAway } from '../run/throw-away.ts'
 import { addSandboxOptions, toCreateOptions, type SandboxOptions } from '../options/sandbox-options.ts'
 import { UsageError } from '../usage.ts'
@@ -51,7 +52,8 @@ const HELP = `
 A file is run by its interpreter as in a notebook: tables are printed, pictures are saved in this directory, and the exit
 code is 1 when it failed. What comes after -- is a program of the sandbox, and its exit code is passed on.
 
-Files that it leaves in /workspace are gone with its sandbox; --out PATH brings them back, also when it failed.
+Files that it leaves in /workspace are gone with its sandbox; --out PATH brings them back, also when it failed. With
+--worktree it runs in a copy of a git repository; if it changed something there, the sandbox is kept for you to export it.
 
 Examples: airlock run --with sales.csv --out report.csv sales.py
           airlock run --with . --out dist -- make
@@ -79,7 +81,9 @@ async function run(context: Context, words: readonly string[], options: Options)
   const { terminal } = context
   const { sandboxes } = waitingAirlock(options)
   using interrupts = new Interrupts()
-  const create = async (): Promise<Sandbox> => sandboxes.create({ ...toCreateOptions(options), ephemeral: true })
+  // Work in a worktree may have to outlive the run.
+  const ephemeral = options.worktree === undefined
+  const create = async (): Promise<Sandbox> => sandboxes.create({ ...toCreateOptions(options), ephemeral })
   const sandbox = await withProgress(terminal, () => 'Starting a sandbox', create)
   try {
     interrupts.throwIfAsked()
@@ -87,7 +91,8 @@ async function run(context: Context, words: readonly string[], options: Options)
     const { files } = sandbox
     await copyAllIn(watching, files, { paths: options.with ?? [], all: options.all === true })
     const line = toCommandLine(words, options)
-    const attachment = { sandbox, line, options: toCommandOptions(options), interrupts }
+    const inTree = options.worktree === undefined ? {} : { cwd: '/workspace/repo' }
+    const attachment = { sandbox, line, options: { ...inTree, ...toCommandOptions(options) }, interrupts }
     const back = { files, ...toBringBack(options, sandbox.id), command: 'airlock run' }
     return await bringBack(watching, back, async () => {
       if (!watching.json) return exitCodeOf(await inThrowAway(async () => attach(terminal, attachment)))
@@ -96,10 +101,11 @@ async function run(context: Context, words: readonly string[], options: Options)
       return exitCodeOf(result)
     })
   } finally {
-    await withProgress(
-      terminal,
-      () => `Ending ${sandbox.id}`,
-      async () => sandbox.terminate({ force: true }),
-    )
+    if (!(await keepsWork(terminal, sandbox)))
+      await withProgress(
+        terminal,
+        () => `Ending ${sandbox.id}`,
+        async () => sandbox.terminate({ force: true }),
+      )
   }
 }

@@ -70,6 +70,11 @@ export type NodeDisk = z.infer<typeof nodeDisk>
  * | `GET /sandboxes/:id/archive?path=P` | → bytes: a tar of a directory; it has arrived whole when it ends as a tar does |
  * | `PUT /sandboxes/:id/archive?path=P` | bytes of a tar → `{bytes}`; its entries are below the directory, and on disk |
  * | `POST /sandboxes/:id/files` | `fileOperation` → the result of the guest |
+ * | `POST /worktrees/commit` | `findCommitRequest` → `worktreeBase`; what cannot be had is `worktree_refused` |
+ * | `POST /sandboxes/:id/worktree/seal` | → `worktreeDiff`; what was changed so far, copied |
+ * | `GET /sandboxes/:id/worktree?seal=S` | → `worktreeDiff` of that copy |
+ * | `GET /sandboxes/:id/worktree/patch?seal=S` | → bytes: that copy as a unified patch |
+ * | `POST /sandboxes/:id/worktree/export` | `nodeExportRequest` → `nodeExport`; the branch is in the repository. The same again has the same effect |
  * | `POST /paths/look` | `lookAtPathRequest` → `foundPath`; what may not be granted is `grant_refused` |
  * | `GET /images` | → `nodeImages` |
  * | `POST /images` | `{packages}` → lines of `nodeImageEvent`, the last of which is `ended` or `error`; builds what is not there |

@@ -2,10 +2,13 @@ import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
 import { INSIDE } from '../guest/boot.ts'
 import { agentId, id, plainText, time } from './scalars.ts'
+import { WORKTREE_NAME, worktreeBase } from './worktree.ts'
 
 export const grantId = z.string().regex(/^grt_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a grant id')
 
-const mode = z.enum(['ro', 'rw'])
+/** `worktree`: nothing is mounted; sandboxes may get a commit of the git repository at that path, and hand back a branch. */
+export const grantMode = z.enum(['ro', 'rw', 'worktree'])
+export type GrantMode = z.infer<typeof grantMode>
 const kind = z.enum(['file', 'dir'])
 
 /** One spelling for one place: what is compared, mounted and shown is the same text. */
@@ -41,7 +44,7 @@ const patterns = z.array(pattern).max(BOUNDS.patterns)
 export const addGrantBody = z
   .strictObject({
     path: hostPath.describe('Of the host; exact, without any link in it.'),
-    mode: mode.default('ro'),
+    mode: grantMode.default('ro'),
     kind: kind.optional().describe('What it has to be; whatever is there when absent.'),
     target: target.optional().describe(`Where it appears inside: ${INSIDE.grants}/<its name> when absent.`),
     allowed: patterns.default([]).describe('Read-only directories: only what matches is there.'),
@@ -56,6 +59,10 @@ export const addGrantBody = z
     path: ['mode'],
     message: 'patterns are only for ro: what is written cannot be masked',
   })
+  .refine((body) => body.mode !== 'worktree' || (body.target === undefined && body.kind !== 'file'), {
+    path: ['target'],
+    message: `a worktree is a directory, and always at ${INSIDE.workspace}/${WORKTREE_NAME}`,
+  })
 export type AddGrantBody = z.infer<typeof addGrantBody>
 
 /** A host path that every sandbox of an agent sees. */
@@ -66,7 +73,7 @@ export const grant = z.strictObject({
   /** The node whose path it is. */
   node: z.string(),
   path: z.string(),
-  mode,
+  mode: grantMode,
   kind,
   target: z.string(),
   allowed: z.array(z.string()),
@@ -77,7 +84,14 @@ export const grant = z.strictObject({
 export type Grant = z.infer<typeof grant>
 
 /** What a sandbox sees of its host. */
-export const mount = z.strictObject({ grant: grantId, path: z.string(), target: z.string(), mode, kind })
+export const mount = z.strictObject({
+  grant: grantId,
+  path: z.string(),
+  target: z.string(),
+  mode: grantMode,
+  kind,
+  commit: z.string().exactOptional().describe('Of a worktree: what it was made from.'),
+})
 export type Mount = z.infer<typeof mount>
 
 /** The same for the data plane: with what was at the path when it was granted, and nothing else is mounted. */
@@ -88,6 +102,8 @@ export const permitMount = mount.extend({
   ino: z.string().regex(/^\d{1,20}$/),
   allowed: patterns,
   blocked: patterns,
+  /** Of a worktree, and of nothing else. */
+  base: worktreeBase.exactOptional(),
 })
 export type PermitMount = z.infer<typeof permitMount>
 
@@ -105,6 +121,12 @@ export const permitMounts = z
       message: 'patterns are only for ro',
     },
   )
+  .refine((mounts) => mounts.every(({ mode, base }) => (mode === 'worktree') === (base !== undefined)), {
+    message: 'a worktree has a base, and nothing else has one',
+  })
+  .refine((mounts) => mounts.filter(({ mode }) => mode === 'worktree').length <= 1, {
+    message: 'a sandbox has at most one worktree',
+  })
 
 /** The whole of it is there. */
 function isPlain(grant: { readonly allowed: readonly string[]; readonly blocked: readonly string[] }): boolean {
@@ -117,7 +139,12 @@ export function overlaps(one: Pick<Mount, 'target'>, other: Pick<Mount, 'target'
 }
 
 /** What the data plane is asked before something is granted. */
-export const lookAtPathRequest = z.strictObject({ path: hostPath, mode, kind: kind.nullable(), target: z.string() })
+export const lookAtPathRequest = z.strictObject({
+  path: hostPath,
+  mode: grantMode,
+  kind: kind.nullable(),
+  target: z.string(),
+})
 export type LookAtPathRequest = z.infer<typeof lookAtPathRequest>
 export const foundPath = z.strictObject({ kind, dev: z.string(), ino: z.string() })
 export type FoundPath = z.infer<typeof foundPath>

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { conditions, effect, risk, tier } from './decision.ts'
 import { BOUNDS } from '../defaults.ts'
 import { operation } from './question.ts'
+import { grantMode } from './grant.ts'
 import { askingRole } from './principal.ts'
 import { name, plainText } from './scalars.ts'
 
@@ -14,6 +15,7 @@ export const RULE_KINDS = [
   'model',
   'artifact',
   'tool',
+  'worktree',
   'quota',
   'tier',
   'operation',
@@ -86,10 +88,7 @@ const fileMatch = z
 const mountMatch = z
   .strictObject({
     paths: globs.optional(),
-    modes: z
-      .array(z.enum(['ro', 'rw']))
-      .min(1)
-      .optional(),
+    modes: z.array(grantMode).min(1).optional(),
   })
   .refine(atLeastOne, 'must name something')
 const port = z.int().min(1).max(65_535)
@@ -127,6 +126,19 @@ const artifactMatch = z
   })
   .refine(atLeastOne, 'must name something')
 const toolMatch = z.strictObject({ tools: globs })
+const worktreeMatch = z
+  .strictObject({
+    findings: globs
+      .optional()
+      .describe('Kinds of findings. A rule that allows must name all that there are, one that does not any of them.'),
+    paths: globs.optional().describe('The same of their paths, below the worktree.'),
+    sources: globs.optional().describe('The repository on the host.'),
+    formats: z
+      .array(z.enum(['branch', 'patch']))
+      .min(1)
+      .optional(),
+  })
+  .refine(atLeastOne, 'must name something')
 const quotaMatch = z.strictObject({
   over: z
     .strictObject({
@@ -208,6 +220,7 @@ export const policyRule = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('model'), match: modelMatch, ...shared }),
   z.strictObject({ kind: z.literal('artifact'), match: artifactMatch, ...shared }),
   z.strictObject({ kind: z.literal('tool'), match: toolMatch, ...shared }),
+  z.strictObject({ kind: z.literal('worktree'), match: worktreeMatch, ...shared }),
   z.strictObject({ kind: z.literal('quota'), match: quotaMatch, ...shared }),
   z.strictObject({ kind: z.literal('tier'), match: tierMatch, ...shared }),
   z.strictObject({ kind: z.literal('operation'), match: operationMatch, ...shared }),

@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { tier } from './decision.ts'
 import { point } from '../points.ts'
 import { askingRole } from './principal.ts'
+import { grantMode } from './grant.ts'
 import { limits } from './sandbox.ts'
+import { findingKind } from './worktree.ts'
 
 /** What somebody wants to do, as far as a rule can look at it: words, never handles. */
 export const operation = z.discriminatedUnion('kind', [
@@ -31,7 +33,7 @@ export const operation = z.discriminatedUnion('kind', [
     /** Where it is moved to. */
     to: z.string().optional(),
   }),
-  z.strictObject({ kind: z.literal('mount'), path: z.string(), mode: z.enum(['ro', 'rw']) }),
+  z.strictObject({ kind: z.literal('mount'), path: z.string(), mode: grantMode }),
   z.strictObject({
     kind: z.literal('sandbox'),
     template: z.string(),
@@ -41,7 +43,7 @@ export const operation = z.discriminatedUnion('kind', [
     lifetimeMs: z.number(),
     /** Names alone. */
     env: z.array(z.string()).optional(),
-    mounts: z.array(z.strictObject({ path: z.string(), mode: z.enum(['ro', 'rw']) })),
+    mounts: z.array(z.strictObject({ path: z.string(), mode: grantMode })),
   }),
   z.strictObject({
     kind: z.literal('network'),
@@ -66,6 +68,17 @@ export const operation = z.discriminatedUnion('kind', [
     tool: z.string(),
     /** Of the call. */
     params: z.record(z.string(), z.json()).optional(),
+  }),
+  /** Work of a sandbox that is to leave. */
+  z.strictObject({
+    kind: z.literal('worktree'),
+    source: z.string(),
+    format: z.enum(['branch', 'patch']),
+    branch: z.string().nullable(),
+    /** SHA-256 over all that would leave. */
+    seal: z.string(),
+    changes: z.int(),
+    findings: z.array(z.strictObject({ kind: findingKind, path: z.string(), detail: z.string() })),
   }),
   /** Everything else that has an effect: what is asked for, as its record shows it. */
   z.strictObject({ kind: z.literal('other'), payload: z.record(z.string(), z.json()) }),

@@ -6,6 +6,7 @@ import { mount } from './grant.ts'
 import { doorName, doorNames } from '../host/doors-api.ts'
 import { modelLimits, modelNames, someModelLimits } from './sandbox-models.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
+import { worktreeBody } from './worktree.ts'
 
 /** A bad transition is an error with both names in it; `sandboxes/lifecycle.ts` owns the table of legal moves. */
 export const SANDBOX_STATES = ['creating', 'active', 'paused', 'stopping', 'stopped', 'error'] as const
@@ -140,6 +141,7 @@ export const createSandboxBody = z.strictObject({
   modelLimits: someModelLimits
     .default({})
     .describe('Caps on its calls of models; those of the template hold where absent.'),
+  worktree: worktreeBody.optional().describe('A git repository of the host, at /workspace/repo; it needs a grant.'),
 })
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>
 

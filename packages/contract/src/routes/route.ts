@@ -75,6 +75,8 @@ export const CREATES: readonly ErrorCode[] = [
   'agent_suspended',
   'killed',
   'grant_refused',
+  'worktree_refused',
+  'worktree_too_large',
   'template_not_found',
   'template_failed',
   'model_not_found',

@@ -29,6 +29,7 @@ import {
 import { agentId, commandId, name, plainText, sandboxId } from '../nouns/scalars.ts'
 import { SESSION_ROUTES } from './session-routes.ts'
 import { WHO_ROUTES } from './who-routes.ts'
+import { WORKTREE_ROUTES } from './worktree-routes.ts'
 
 export { isReducing, type Needs, type Route } from './route.ts'
 
@@ -295,6 +296,7 @@ export const ROUTES = {
     effect: 'command.stdin',
   },
   ...FILE_ROUTES,
+  ...WORKTREE_ROUTES,
   ...SESSION_ROUTES,
   ...JOB_ROUTES,
   ...ARTIFACT_ROUTES,

@@ -12,7 +12,8 @@ export async function grantedMounts(
   of: AgentKey & { readonly node: string },
 ): Promise<readonly PermitMount[]> {
   const grants = await listGrants(db, of)
-  return grants.map(({ id, path, mode, kind, target, dev, ino, allowed, blocked }) => ({
+  const mounted = grants.filter(({ mode }) => mode !== 'worktree')
+  return mounted.map(({ id, path, mode, kind, target, dev, ino, allowed, blocked }) => ({
     grant: id,
     path,
     mode,
@@ -26,8 +27,8 @@ export async function grantedMounts(
 }
 
 /** The part of it that callers see. */
-export function toMount({ grant, path, target, mode, kind }: PermitMount): Mount {
-  return { grant, path, target, mode, kind }
+export function toMount({ grant, path, target, mode, kind, commit }: PermitMount): Mount {
+  return { grant, path, target, mode, kind, ...(commit === undefined ? {} : { commit }) }
 }
 
 /** Fails closed: what was granted since Guardian was asked was not asked about. */

@@ -8,6 +8,7 @@ import type { Context } from '../app/context.ts'
 import type { Caller } from '../app/caller.ts'
 import { type Deed, doRecorded } from '../evidence/evidence.ts'
 import type { GrantEnds } from './grant-ends.ts'
+import { WORKTREE_TARGET } from './granted-worktree.ts'
 import { assertUnbound } from '../tenants/overseer.ts'
 import { isOwned } from '../sandboxes/owned-sandbox.ts'
 import { recordRefusal } from '../evidence/refusals.ts'
@@ -49,7 +50,8 @@ export class Grants {
     })
     const deed = grantDeed(caller, 'grant.add', { ...wanted, grant: wanted.id, asked })
     const passed = await guardian.pass(caller, deed, { kind: 'mount', path, mode })
-    const row: StoredGrant = passed.decision.conditions.readOnly ? { ...wanted, mode: 'ro' } : wanted
+    const isNarrowed = passed.decision.conditions.readOnly && mode === 'rw'
+    const row: StoredGrant = isNarrowed ? { ...wanted, mode: 'ro' } : wanted
     return doRecorded(this.#world, passed, async () => {
       await this.#insert(row)
       return { value: toGrant(row), payload: { kind: row.kind, target: row.target, mode: row.mode } }
@@ -113,8 +115,11 @@ export class Grants {
   async #newGrant(caller: Caller, key: AgentKey, body: AddGrantBody): Promise<StoredGrant> {
     const { clock, dataPlane, node } = this.#world
     const { path, mode, allowed, blocked } = body
-    const target = body.target ?? defaultTarget(path)
+    const isWorktree = mode === 'worktree'
+    const target = isWorktree ? `worktree:${path}` : (body.target ?? defaultTarget(path))
     const found = await dataPlane.lookAtPath({ path, mode, kind: body.kind ?? null, target })
+    // A repository that cannot be used is refused now, and not when somebody needs it.
+    if (isWorktree) await dataPlane.findCommit({ path, dev: found.dev, ino: found.ino, at: null })
     if (found.kind === 'file' && allowed.length + blocked.length > 0)
       throw new AirlockError('grant_refused', 'Patterns are for directories.')
     const now = clock.now()
@@ -152,5 +157,6 @@ function grantDeed(caller: Caller, point: Point, about: About): Deed {
 }
 
 function toGrant({ dev: _dev, ino: _ino, ...row }: StoredGrant): Grant {
-  return { ...row, createdAt: new Date(row.createdAt).toISOString() }
+  const target = row.mode === 'worktree' ? WORKTREE_TARGET : row.target
+  return { ...row, target, createdAt: new Date(row.createdAt).toISOString() }
 }

@@ -31,6 +31,7 @@ import { budgetHandlers } from './routes/budgets.ts'
 import { commandHandlers } from './routes/commands.ts'
 import { eventHandlers } from './routes/events.ts'
 import { fileHandlers } from './routes/files.ts'
+import { worktreeHandlers } from './routes/worktrees.ts'
 import { grantHandlers } from './routes/grants.ts'
 import { jobHandlers } from './routes/jobs.ts'
 import { keyHandlers } from './routes/keys.ts'
@@ -318,6 +319,7 @@ function handlersFor({ app }: ApiOptions, metrics: Metrics): Handlers {
     ...runHandlers(app),
     ...openaiHandlers(app),
     ...fileHandlers(app.files),
+    ...worktreeHandlers(app.worktrees),
     ...templateHandlers(app.templates),
     ...auditHandlers(app.audit),
     ...eventHandlers(app.events),

@@ -11,11 +11,16 @@ type Row = readonly [name: string, paths: RegExp, description: string]
 const SUBJECTS: readonly Row[] = [
   [
     'Sandboxes',
-    /^\/v1\/sandboxes(?!\/\{id\}\/(?:commands|files|artifacts|metrics|events))/,
+    /^\/v1\/sandboxes(?!\/\{id\}\/(?:commands|files|worktree|artifacts|metrics|events))/,
     'Create sandboxes, look at them, change and end them.',
   ],
   ['Commands', /^\/v1\/sandboxes\/\{id\}\/commands/, 'Programs that run in a sandbox, and their output.'],
   ['Files', /^\/v1\/sandboxes\/\{id\}\/files/, 'Files of a sandbox, resolved inside of it.'],
+  [
+    'Worktrees',
+    /^\/v1\/sandboxes\/\{id\}\/worktree/,
+    'What a sandbox changed in a repository of the host, and how it leaves.',
+  ],
   ['Sessions', /^\/v1\/sessions/, 'Interpreters that remember, and the steps that run in them.'],
   [
     'Artifacts',

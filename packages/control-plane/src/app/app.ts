@@ -16,6 +16,7 @@ import type { Readiness } from '../nodes/readiness.ts'
 import { Backtests } from '../policies/backtest.ts'
 import type { Creation } from '../sandboxes/create.ts'
 import type { Files } from '../sandboxes/files.ts'
+import type { WorktreeDesk } from '../sandboxes/worktrees.ts'
 import type { LimitChanges } from '../sandboxes/limits.ts'
 import { Sandboxes } from '../sandboxes/sandboxes.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -48,6 +49,7 @@ export interface App extends Registry {
   readonly commands: Pick<Commands, 'run' | 'list' | 'get' | 'fullOutput' | 'signal' | 'writeStdin'> &
     Streams<Commands, 'events'>
   readonly files: Pick<Files, 'read' | 'write' | 'pack' | 'unpack' | 'operate'>
+  readonly worktrees: Pick<WorktreeDesk, 'diff' | 'patch' | 'export'>
   readonly sessions: Pick<Sessions, 'create' | 'list' | 'get' | 'interrupt' | 'restart' | 'terminate'>
   readonly steps: Pick<Steps, 'run' | 'list' | 'get'> & Streams<Steps, 'events'>
   readonly jobs: Pick<Jobs, 'submit' | 'list' | 'get' | 'cancel'> & Streams<Jobs, 'events'>

@@ -15,6 +15,7 @@ import { DoorCalls } from '../doors/door-calls.ts'
 import { DoorControl } from '../doors/door-control.ts'
 import { NetworkConnections } from '../egress/network-connections.ts'
 import { Files } from '../sandboxes/files.ts'
+import { WorktreeDesk } from '../sandboxes/worktrees.ts'
 import { GrantEnds } from '../agents/grant-ends.ts'
 import { createJobs } from '../jobs/create-jobs.ts'
 import type { ArtifactKeeper } from '../artifacts/artifact-keeper.ts'
@@ -53,6 +54,7 @@ export interface Lifecycle {
   readonly creation: Creation
   readonly commands: Commands
   readonly files: Files
+  readonly worktrees: WorktreeDesk
   readonly sessions: Sessions
   readonly steps: Steps
   readonly reconciler: Reconciler
@@ -116,6 +118,7 @@ export function createLifecycle(context: Context): Lifecycle {
     creation,
     commands,
     files,
+    worktrees: new WorktreeDesk(context, activity),
     sessions,
     steps,
     reconciler,

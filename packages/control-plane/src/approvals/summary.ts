@@ -46,9 +46,26 @@ function wordsOf(operation: Operation): string {
       return operation.model
     case 'tool':
       return `${operation.tool}${operation.params === undefined ? '' : ` ${JSON.stringify(operation.params)}`}`
+    case 'worktree':
+      return worktreeWords(operation)
     case 'other':
       return JSON.stringify({ ...operation.payload, requestId: undefined })
   }
+}
+
+/** Kinds of findings with how many of each: the whole list is in the question. */
+function worktreeWords({
+  format,
+  branch,
+  source,
+  changes,
+  findings,
+}: Extract<Operation, { kind: 'worktree' }>): string {
+  const counts = new Map<string, number>()
+  for (const { kind } of findings) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  const said = [...counts].map(([kind, count]) => `${count} ${kind}`).join(', ')
+  const to = branch === null ? format : `${format} sandbox/${branch}`
+  return `${changes} changed files of ${source} as ${to}; findings: ${said || 'none'}`
 }
 
 function quoted(word: string): string {

@@ -5,6 +5,7 @@ import {
   DEFAULTS,
   type EndReason,
   type FileOperation,
+  type FindCommitRequest,
   type FoundPath,
   foundPath,
   type FreezeRequest,
@@ -17,6 +18,9 @@ import {
   type NodeCommand,
   nodeCommand,
   type NodeCommandSpec,
+  nodeExport,
+  type NodeExport,
+  type NodeExportRequest,
   type NodeSandbox,
   nodeSandbox,
   type NodeSession,
@@ -31,6 +35,10 @@ import {
   type StartedSandbox,
   stoppedSandbox,
   type StoppedSandbox,
+  type WorktreeBase,
+  worktreeBase,
+  type WorktreeDiff,
+  worktreeDiff,
 } from '@airlock/contract'
 import { deadline } from '@airlock/std'
 import { type Address, FollowedCalls, type OutputItem, readOutput, WireClient } from '@airlock/wire'
@@ -44,6 +52,8 @@ const SHORT_MS = 5_000
 const GUEST_MS = 30_000
 const START_MS = 60_000
 const STOP_MS = 25_000
+/** All files of a worktree are looked at, or all changes written. */
+const WORKTREE_MS = 180_000
 /** A disk may have to grow, or memory to be taken back. */
 const LIMITS_MS = 120_000
 /** A wait is asked again after this long, so that a data plane that forgot it is found out. */
@@ -265,6 +275,34 @@ export class DataPlaneClient implements DataPlane {
     if (Number.isSafeInteger(size)) return { size, bytes: this.#http.bytesOf(response) }
     response.destroy()
     throw new AirlockError('internal', 'The data plane did not say how many bytes there are.')
+  }
+
+  async findCommit(json: FindCommitRequest): Promise<WorktreeBase> {
+    const call = { method: 'POST', path: '/worktrees/commit', json, answerMs: GUEST_MS, again: 'same' } as const
+    return this.#http.json(call, worktreeBase)
+  }
+
+  /** What a sandbox changed in its worktree so far, copied. */
+  async sealWorktree(sandbox: string): Promise<WorktreeDiff> {
+    const path = `/sandboxes/${sandbox}/worktree/seal`
+    return this.#http.json({ method: 'POST', path, answerMs: WORKTREE_MS, again: 'same' }, worktreeDiff)
+  }
+
+  async sealedWorktree(sandbox: string, seal: string): Promise<WorktreeDiff> {
+    const path = `/sandboxes/${sandbox}/worktree?seal=${seal}`
+    return this.#http.json({ method: 'GET', path, answerMs: GUEST_MS, again: 'same' }, worktreeDiff)
+  }
+
+  async worktreePatch(
+    sandbox: string,
+    seal: string,
+  ): Promise<{ readonly size: number; readonly bytes: AsyncIterable<Buffer> }> {
+    return this.#sized(`/sandboxes/${sandbox}/worktree/patch?seal=${seal}`, AbortSignal.timeout(TRANSFER_MS))
+  }
+
+  async exportWorktree(sandbox: string, json: NodeExportRequest): Promise<NodeExport> {
+    const path = `/sandboxes/${sandbox}/worktree/export`
+    return this.#http.json({ method: 'POST', path, json, answerMs: WORKTREE_MS, again: 'same' }, nodeExport)
   }
 
   close(): void {

@@ -3,6 +3,7 @@ import type {
   EndReason,
   FileEntry,
   FileOperation,
+  FindCommitRequest,
   FindFilesRequest,
   FoundPath,
   FreezeRequest,
@@ -14,6 +15,8 @@ import type {
   LookAtPathRequest,
   NodeCommand,
   NodeCommandSpec,
+  NodeExport,
+  NodeExportRequest,
   NodeImageEvent,
   NodeImages,
   NodeMetrics,
@@ -26,6 +29,8 @@ import type {
   StartedSandbox,
   StoredArtifactBytes,
   StoppedSandbox,
+  WorktreeBase,
+  WorktreeDiff,
 } from '@airlock/contract'
 import type { GuestFound } from '@airlock/contract/guest'
 import type { OutputItem } from '@airlock/wire'
@@ -136,6 +141,20 @@ export interface DataPlane {
   file(sandbox: string, operation: FileOperation): Promise<FileAnswer>
 
   close(): void
+
+  /** Same. A commit of a repository of the host. */
+  findCommit(json: FindCommitRequest): Promise<WorktreeBase>
+
+  /** Same. Work of a sandbox in its worktree so far, copied. */
+  sealWorktree(sandbox: string): Promise<WorktreeDiff>
+
+  /** Same. */
+  sealedWorktree(sandbox: string, seal: string): Promise<WorktreeDiff>
+
+  worktreePatch(sandbox: string, seal: string): Promise<Sized>
+
+  /** Same. */
+  exportWorktree(sandbox: string, json: NodeExportRequest): Promise<NodeExport>
 }
 
 /** What sandboxes of a node can stand on. */

@@ -5,6 +5,7 @@ import {
   type CreateSandboxBody,
   isAirlockError,
   type Operation,
+  overlaps,
   type PermitMount,
   type Tier,
 } from '@airlock/contract'
@@ -14,6 +15,7 @@ import { admit, type Admitted, type SandboxOfAgent } from './admit.ts'
 import { reserve } from '../spend/reserve.ts'
 import { assertNotKilled } from '../kills/kill-list.ts'
 import { assertAsDecided, grantedMounts, toMount } from '../agents/granted-mounts.ts'
+import { findWorktreeGrant, grantedWorktree } from '../agents/granted-worktree.ts'
 import type { StoredAgent } from '../store/agents.ts'
 import { findReservation } from '../store/budgets.ts'
 import { findLivingByName, findSandbox, insertSandbox, type StoredSandbox } from '../store/sandboxes.ts'
@@ -146,7 +148,7 @@ export class Creation {
   async foresee(caller: Caller, wanted: CreateSandboxBody): Promise<readonly Operation[]> {
     const body = await this.#ofAgent(caller, wanted)
     const admitted = await this.#admit(caller, body)
-    return operationsOf(body, admitted, await this.#knownMounts(caller, admitted))
+    return operationsOf(body, admitted, await this.#knownMounts(caller, body, admitted))
   }
 
   async #ofAgent(caller: Caller, wanted: CreateSandboxBody): Promise<SandboxOfAgent> {
@@ -171,16 +173,26 @@ export class Creation {
 
   /** The sandbox and each of its mounts are asked about, as one. */
   async #pass(caller: Caller, body: SandboxOfAgent, admitted: Admitted): Promise<Decided> {
-    const known = await this.#knownMounts(caller, admitted)
+    const known = await this.#knownMounts(caller, body, admitted)
     const operations = operationsOf(body, admitted, known)
     const refused = refusedDeed(caller, body)
     const deed = { ...refused, payload: { ...refused.payload, ...askedFor(body, admitted, known) } }
     return { passed: await this.#context.guardian.pass(caller, deed, operations), known }
   }
 
-  async #knownMounts(caller: Caller, { agent }: Admitted): Promise<readonly PermitMount[]> {
+  async #knownMounts(caller: Caller, body: SandboxOfAgent, { agent }: Admitted): Promise<readonly PermitMount[]> {
     const { store, node } = this.#context
-    return store.query((db) => grantedMounts(db, { tenant: caller.principal.tenant, agent, node: node.id }))
+    const of = { tenant: caller.principal.tenant, agent, node: node.id }
+    const mounts = await store.query((db) => grantedMounts(db, of))
+    const { worktree } = body
+    if (!worktree) return mounts
+    return recordRefusal(this.#context, refusedDeed(caller, body), async () => {
+      const placed = await grantedWorktree(this.#context, of, worktree)
+      const inTheWay = mounts.find((mount) => overlaps(mount, placed))
+      if (inTheWay)
+        throw new AirlockError('worktree_refused', `${placed.target} is taken by a grant of ${inTheWay.path}.`)
+      return [...mounts, placed]
+    })
   }
 
   async #createInTurn(id: string, caller: Caller, body: Asked): Promise<CreatedSandbox> {
@@ -245,7 +257,9 @@ export class Creation {
     await reserve(db, asking, { defaults, capacity: nodeCapacity(this.#context) })
     const granted = await grantedMounts(db, of)
     assertAsDecided(granted, body.known)
-    const mounts = mountsUnder(body.passed.decision.conditions, granted)
+    const worktree = body.known.filter(({ mode }) => mode === 'worktree')
+    for (const { path } of worktree) await findWorktreeGrant(db, of, path)
+    const mounts = [...mountsUnder(body.passed.decision.conditions, granted), ...worktree]
     const row = { ...this.#newRow(id, { caller, body, admitted }), mounts: mounts.map(toMount) }
     await insertSandbox(db, row)
     return { row, mounts }

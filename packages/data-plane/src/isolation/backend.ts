@@ -2,6 +2,7 @@ import type { DoorName, EffectiveIsolation, Limits, NodeSample, PermitMount } fr
 import type { HostDisk } from './host-disk.ts'
 import type { HostPaths } from './host-paths.ts'
 import type { Images } from './images.ts'
+import type { Worktrees } from './worktrees/worktrees.ts'
 
 /**
  * Runs sandboxes on this host: the only place that knows namespaces, cgroups and mounts.
@@ -31,6 +32,8 @@ export interface IsolationBackend {
   readonly images: Images
   /** What of this host may be granted. */
   readonly hostPaths: HostPaths
+  /** Git repositories of this host, for sandboxes that have one. */
+  readonly worktrees: Worktrees
   /** The disk of the host: what sandboxes and images take never reaches its reserve. */
   readonly hostDisk: HostDisk
 

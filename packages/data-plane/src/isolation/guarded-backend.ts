@@ -22,6 +22,7 @@ export function guardBackend(bare: BareBackend, log: Log): IsolationBackend {
     capabilities: bare.capabilities,
     images: bare.images,
     hostPaths: bare.hostPaths,
+    worktrees: bare.worktrees,
     hostDisk: bare.hostDisk,
     start: async (spec, signal) => guard.start(spec, signal),
     stop: async (id) => guard.stop(id),

@@ -4,6 +4,7 @@ import type { Clock, Log } from '@airlock/std'
 import type { IsolationBackend } from '../isolation/backend.ts'
 import type { HostPaths } from '../isolation/host-paths.ts'
 import type { Probes } from '../isolation/probe/probes.ts'
+import type { Worktrees } from '../isolation/worktrees/worktrees.ts'
 import type { GuestListener } from '../session/guest-listener.ts'
 import type { ArtifactStore } from '../artifacts/artifact-files.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -55,6 +56,7 @@ export interface Sandboxes {
   readonly runs: Runs
   readonly sampling: Sampling
   readonly hostPaths: HostPaths
+  readonly worktrees: Worktrees
   readonly vault: Vault
   readonly artifacts: ArtifactStore
   /** Leaves the sandboxes running. */
@@ -82,6 +84,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Sandboxe
     runs: new Runs({ registry, hostDisk: backend.hostDisk }),
     sampling: new Sampling(common),
     hostPaths: backend.hostPaths,
+    worktrees: backend.worktrees,
     vault: options.vault,
     artifacts: options.artifacts,
     close: async () => {

@@ -125,6 +125,7 @@ export class Starts {
     throwOnWeakIsolation(isolation, permit.tier)
     await this.#waitForGuest(id, entry.link, signal)
     await failpoint('create.guest-attached')
+    await this.#placeWorktree(permit, signal)
     const payload = { isolation, image, mounts: permit.mounts }
     // Both must be on disk before anybody is told; neither needs the other.
     await Promise.all([
@@ -146,12 +147,19 @@ export class Starts {
 
   async #startIsolated({ permit, link, limits }: Entry, signal: AbortSignal) {
     const { backend, places } = this.#options
-    const { sandbox: id, tier, mounts, image } = permit
+    const { sandbox: id, tier, image } = permit
+    const mounts = permit.mounts.filter(({ mode }) => mode !== 'worktree')
     const controlDir = places.controlDirOf(id)
     await mkdir(controlDir, { recursive: true, mode: 0o711 })
     await link.listen()
     const doors = await this.#options.doors.make(id, permit.doors)
     return await backend.start({ id, limits, image, tier, mounts, doors, controlDir }, signal)
+  }
+
+  /** Before its start is answered: no code of the user has run by then. */
+  async #placeWorktree({ sandbox: id, mounts }: Permit, signal: AbortSignal): Promise<void> {
+    const worktree = mounts.find(({ mode }) => mode === 'worktree')
+    if (worktree) await this.#options.backend.worktrees.place(id, worktree, signal)
   }
 
   /** A guest that died will never attach: that is noticed at once, not at the end of the time it has. */

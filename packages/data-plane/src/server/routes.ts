@@ -5,8 +5,11 @@ import {
   type EndReason,
   fileOperation,
   freezeRequest,
+  findCommitRequest,
   limits,
   lookAtPathRequest,
+  nodeExportRequest,
+  sealQuery,
   nodeCommandSpec,
   nodeSessionSpec,
   nodeToken,
@@ -40,6 +43,7 @@ export function createRoutes(sandboxes: Sandboxes, health: Health): ReadonlyMap<
     ...commandRoutes(sandboxes),
     ...sessionRoutes(sandboxes),
     ...fileRoutes(sandboxes),
+    ...worktreeRoutes(sandboxes),
   ])
 }
 
@@ -202,6 +206,38 @@ function fileRoutes(sandboxes: Sandboxes): readonly [string, Handler][] {
       async (call) => ({ json: await files(call).operate(await readJson(call, fileOperation)) }),
     ],
   ]
+}
+
+function worktreeRoutes({ worktrees, registry }: Sandboxes): readonly [string, Handler][] {
+  const living = (call: Call) => {
+    const id = param(call, 'id')
+    registry.said(id)
+    return id
+  }
+  const sealOf = (call: Call) => sealQuery.parse({ seal: call.query.get('seal') }).seal
+  return [
+    [
+      'POST /worktrees/commit',
+      async (call) => ({ json: await worktrees.findCommit(await readJson(call, findCommitRequest)) }),
+    ],
+    ['POST /sandboxes/:id/worktree/seal', async (call) => ({ json: await worktrees.seal(living(call)) })],
+    ['GET /sandboxes/:id/worktree', async (call) => ({ json: await worktrees.sealed(living(call), sealOf(call)) })],
+    [
+      'GET /sandboxes/:id/worktree/patch',
+      async (call) => {
+        const patch = await worktrees.patch(living(call), sealOf(call))
+        return { size: patch.length, bytes: oneChunk(patch) }
+      },
+    ],
+    [
+      'POST /sandboxes/:id/worktree/export',
+      async (call) => ({ json: await worktrees.export(living(call), await readJson(call, nodeExportRequest)) }),
+    ],
+  ]
+}
+
+async function* oneChunk(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
 }
 
 function param(call: Call, name: string): string {

@@ -44,7 +44,9 @@ const EMPTY: Pick<App, 'catalog' | 'runs'> = {
   },
 }
 
-function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files'> {
+function sandboxesOf(
+  core: TestCore,
+): Pick<App, 'creation' | 'sandboxes' | 'connections' | 'limitChanges' | 'files' | 'worktrees'> {
   return {
     creation: {
       create: async (caller, body) => core.createSandbox(caller, body),
@@ -60,6 +62,7 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
       counts: async () => core.counts(),
     },
     connections: { connect: async (caller, id) => core.connectSandbox(caller, id) },
+    worktrees: { diff: noWorktree, patch: noWorktree, export: noWorktree },
     limitChanges: { change: async (caller, id, asked) => core.changeLimits(caller, id, asked) },
     files: {
       read: async (caller, id, file) => core.readFile(caller, id, file),
@@ -69,6 +72,10 @@ function sandboxesOf(core: TestCore): Pick<App, 'creation' | 'sandboxes' | 'conn
       operate: async (caller, id, operation) => core.fileOperation(caller, id, operation),
     },
   }
+}
+
+async function noWorktree(): Promise<never> {
+  throw new AirlockError('worktree_not_found')
 }
 
 function codeOf(core: TestCore): Pick<App, 'commands' | 'sessions' | 'steps' | 'jobs' | 'artifacts'> {

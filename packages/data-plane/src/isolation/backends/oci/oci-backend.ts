@@ -55,6 +55,7 @@ import { findRuntime, findStrictRuntime, identityOf, nameOf, type Runtime } from
 import { compileSeccomp, readSeccompProfile, forGvisor, type OciSeccomp } from './seccomp.ts'
 import { tryIdMappedMount } from './tries.ts'
 import { UidRanges, type UidRange } from './uid-ranges.ts'
+import { OciWorktrees } from './worktrees/oci-worktrees.ts'
 
 export interface OciOptions extends Places {
   /** `auto`, a name, or a path. */
@@ -156,6 +157,7 @@ export class OciBackend implements BareBackend {
   readonly capabilities: Capabilities
   readonly images: ImageStore
   readonly hostPaths: OciHostPaths
+  readonly worktrees: OciWorktrees
   readonly hostDisk: HostDisk
   readonly #options: OciOptions
   readonly #parts: Parts
@@ -174,6 +176,7 @@ export class OciBackend implements BareBackend {
     this.hostDisk = parts.hostDisk
     this.#meters = new Meters({ groups: parts.groups, pathsOf: (id) => pathsOf(options, id) })
     this.hostPaths = new OciHostPaths(options, parts.ours.tools.grants)
+    this.worktrees = new OciWorktrees({ places: options, tools: parts.ours.tools, hostDisk: parts.hostDisk })
     this.capabilities = {
       tiers: parts.tiers.strict ? ['standard', 'strict'] : ['standard'],
       network: 'none',
@@ -470,6 +473,8 @@ export class OciBackend implements BareBackend {
     this.#ending.add(id)
     this.#meters.close(id)
     try {
+      // A program that reads the disk would hold it.
+      await this.worktrees.end(id)
       await destroySandbox({ id, paths: pathsOf(this.#options, id), groups, uidRanges, failpoint })
     } finally {
       this.#ending.delete(id)

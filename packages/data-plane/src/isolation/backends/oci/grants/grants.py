@@ -64,7 +64,7 @@ def main():
 
 def look(request, grant):
     handle, found = inspect(request, grant)
-    if found["uid"] != 0:
+    if found["uid"] != 0 and grant["mode"] != "worktree":
         # Tried here already, so that a grant that cannot be mounted is not given.
         clone(handle, grant, found, request["user"])
     return {"kind": found["kind"], "dev": str(found["dev"]), "ino": str(found["ino"])}
@@ -97,9 +97,13 @@ def inspect(request, grant):
         raise Refused(f"{path} is not a {grant['kind']}.")
     if status.st_nlink == 0 or (kind == "file" and status.st_nlink > 1):
         raise Refused(f"{path} has other names, or none any more.")
-    refuse_sensitive(request, path, handle, kind)
+    if grant["mode"] == "worktree" and kind != "dir":
+        raise Refused(f"{path} is not a directory, so it has no worktrees.")
+    refuse_sensitive(request, path, handle, kind, grant["mode"])
     found = {"kind": kind, "dev": status.st_dev, "ino": status.st_ino, "uid": status.st_uid, "gid": status.st_gid}
     refuse_owner(grant, found)
+    if grant["mode"] == "worktree":
+        return handle, {**found, "secrets": []}
     found["secrets"] = find_secrets(handle, request["buried"]) if kind == "dir" else []
     if grant["mode"] == "rw" and found["secrets"]:
         raise Refused(f"{path} has secrets in it ({found['secrets'][0]}), so it cannot be granted for writing.")
@@ -177,13 +181,17 @@ def refuse_owner(grant, found):
 
 
 # By name, and by where it is in its file system: a bind mount gives a place another name.
-def refuse_sensitive(request, path, handle, kind):
+# Of a worktree only what was committed is ever seen, so it may lie in the home of root, and have names of secrets in it.
+def refuse_sensitive(request, path, handle, kind, mode):
     mounts = read_mounts()
     device, place, type_ = locate(mounts, handle)
     if type_ in KERNEL_FILES:
         raise Refused(f"{path} is a part of the kernel ({type_}).")
     names = [path] if place == path else [path, place]
+    is_worktree = mode == "worktree"
     for other in request["closed"]:
+        if is_worktree and other == "/root" and path.startswith("/root/"):
+            continue
         there = locate_path(mounts, other)
         within = is_within(path, other) or (there and there[0] == device and is_within(place, there[1]))
         if within or holds(path, (device, place), other, there):
@@ -194,7 +202,7 @@ def refuse_sensitive(request, path, handle, kind):
     for secret in request["secrets"]:
         if any(f"/{secret}/" in f"{name}/" for name in names):
             raise Refused(f"{path} is for secrets ({secret}), which are never granted.")
-        if kind == "dir" and exists(handle, secret):
+        if kind == "dir" and not is_worktree and exists(handle, secret):
             raise Refused(f"{path} has secrets in it ({secret}).")
 
 

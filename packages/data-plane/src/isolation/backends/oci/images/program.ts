@@ -30,6 +30,9 @@ export interface Tools {
   readonly grants: string
   readonly extents: string
   readonly confined: string
+  readonly repository: string
+  readonly placeWorktree: string
+  readonly scanWorktree: string
   readonly unpacker: string
 }
 
@@ -75,6 +78,10 @@ const SCRIPTS = {
   grants: 'grants/grants.py',
   extents: 'extents.py',
   confined: 'images/confined.sh',
+  confine: 'worktrees/confine.py',
+  repository: 'worktrees/repository.py',
+  placeWorktree: 'worktrees/place.py',
+  scanWorktree: 'worktrees/scan.py',
 } as const
 const UNPACKER = 'unpack.mjs'
 
@@ -216,13 +223,16 @@ function nameOf(programs: readonly string[], files: readonly TakenFile[]): strin
 
 function toolsIn(dir: string): Tools {
   const at = (path: string) => join(dir, TOOLS_DIR, path)
-  const { launch, grants, extents, confined } = SCRIPTS
+  const { launch, grants, extents, confined, repository, placeWorktree, scanWorktree } = SCRIPTS
   return {
     node: join(dir, INSIDE_DIR, 'bin', 'node'),
     launch: at(launch),
     grants: at(grants),
     extents: at(extents),
     confined: at(confined),
+    repository: at(repository),
+    placeWorktree: at(placeWorktree),
+    scanWorktree: at(scanWorktree),
     unpacker: at(UNPACKER),
   }
 }
