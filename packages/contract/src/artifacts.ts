@@ -15,7 +15,7 @@ export {
   type CollectedArtifacts,
   type JobArtifacts,
   type LinkArtifactBody,
-} from './nouns/artifact.ts'
+} from './nouns/files/artifact.ts'
 export {
   findFilesRequest,
   keepFileRequest,

@@ -172,7 +172,7 @@ export {
   type FailpointName,
   type ProcessName,
 } from './host/failpoints.ts'
-export { archiveSummary, type ArchiveSummary, fileEntry, type FileEntry } from './nouns/file.ts'
+export { archiveSummary, type ArchiveSummary, fileEntry, type FileEntry } from './nouns/files/file.ts'
 export {
   addGrantBody,
   foundPath,

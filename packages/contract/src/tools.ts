@@ -8,7 +8,7 @@ export {
   type PutSecretBody,
   type SealKey,
   type Secret,
-} from './nouns/secret.ts'
+} from './nouns/tools/secret.ts'
 export {
   pathParameters,
   putToolBody,
@@ -22,7 +22,7 @@ export {
   type ToolParameter,
   type ToolParameters,
   type ToolSpec,
-} from './nouns/tool.ts'
+} from './nouns/tools/tool.ts'
 export {
   closeToolCall,
   type CloseToolCall,

@@ -19,4 +19,4 @@ export {
   type WorktreeBase,
   type WorktreeChange,
   type WorktreeDiff,
-} from './nouns/worktree.ts'
+} from './nouns/files/worktree.ts'

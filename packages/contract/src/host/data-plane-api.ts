@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { commandState, endCause, keptOutput, signalName } from '../nouns/command.ts'
 import { resourceUsage } from '../nouns/resource-usage.ts'
 import { effectiveIsolation, limits } from '../nouns/sandbox.ts'
-import { artifactPattern } from '../nouns/artifact.ts'
+import { artifactPattern } from '../nouns/files/artifact.ts'
 import { BOUNDS } from '../defaults.ts'
 import {
   agentId,

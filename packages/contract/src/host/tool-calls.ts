@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AirlockError } from '../errors.ts'
 import { isShallow } from './is-shallow.ts'
-import { toolName, toolParameters } from '../nouns/tool.ts'
+import { toolName, toolParameters } from '../nouns/tools/tool.ts'
 import { sandboxId } from '../nouns/scalars.ts'
 
 const requestId = z.string().regex(/^req_[0-9a-z]+$/)

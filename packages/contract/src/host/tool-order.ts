@@ -2,8 +2,8 @@ import { type KeyObject, sign, verify } from 'node:crypto'
 import { z } from 'zod'
 import { AirlockError } from '../errors.ts'
 import { agentId, id, name, sandboxId } from '../nouns/scalars.ts'
-import { sealedText, serviceOrigin } from '../nouns/secret.ts'
-import { TOOL_BOUNDS, TOOL_METHODS, toolName } from '../nouns/tool.ts'
+import { sealedText, serviceOrigin } from '../nouns/tools/secret.ts'
+import { TOOL_BOUNDS, TOOL_METHODS, toolName } from '../nouns/tools/tool.ts'
 
 /** From the signature to the request. A secret that was replaced or removed starts no call after it. */
 export const ORDER_LIFE_MS = 1_000

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { BOUNDS } from '../defaults.ts'
 import { INSIDE } from '../guest/boot.ts'
 import { agentId, id, plainText, time } from './scalars.ts'
-import { WORKTREE_NAME, worktreeBase } from './worktree.ts'
+import { WORKTREE_NAME, worktreeBase } from './files/worktree.ts'
 
 export const grantId = z.string().regex(/^grt_[0-9a-hjkmnp-tv-z]{26}$/, 'is not a grant id')
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
-import { artifactPatterns, artifactTtlMs, jobArtifacts } from './artifact.ts'
+import { artifactPatterns, artifactTtlMs, jobArtifacts } from './files/artifact.ts'
 import { endCause, runCommandBody } from './command.ts'
 import { tier } from './decision.ts'
 import { resourceUsage } from './resource-usage.ts'

@@ -4,7 +4,7 @@ import { point } from '../points.ts'
 import { askingRole } from './principal.ts'
 import { grantMode } from './grant.ts'
 import { limits } from './sandbox.ts'
-import { findingKind } from './worktree.ts'
+import { findingKind } from './files/worktree.ts'
 
 /** What somebody wants to do, as far as a rule can look at it: words, never handles. */
 export const operation = z.discriminatedUnion('kind', [

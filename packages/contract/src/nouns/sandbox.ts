@@ -6,7 +6,7 @@ import { mount } from './grant.ts'
 import { doorName, doorNames } from '../host/doors-api.ts'
 import { modelLimits, modelNames, someModelLimits } from './sandbox-models.ts'
 import { agentId, envVars, id, labels, name, sandboxId, time, within } from './scalars.ts'
-import { worktreeBody } from './worktree.ts'
+import { worktreeBody } from './files/worktree.ts'
 
 /** A bad transition is an error with both names in it; `sandboxes/lifecycle.ts` owns the table of legal moves. */
 export const SANDBOX_STATES = ['creating', 'active', 'paused', 'stopping', 'stopped', 'error'] as const

@@ -9,7 +9,7 @@ import {
   linkArtifactBody,
   linkToken,
   uploadName,
-} from '../nouns/artifact.ts'
+} from '../nouns/files/artifact.ts'
 import { agentId, artifactId, commandId, jobId, plainText, sandboxId, stepId } from '../nouns/scalars.ts'
 import { BOUNDS, DEFAULTS } from '../defaults.ts'
 import { cursor, LIVE, page, pageLimit, READERS, type Route, USERS } from './route.ts'

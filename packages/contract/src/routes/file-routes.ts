@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../errors.ts'
-import { archiveSummary, fileEntry } from '../nouns/file.ts'
+import { archiveSummary, fileEntry } from '../nouns/files/file.ts'
 import { flag, LIVE, type Route, USERS } from './route.ts'
 import { sandboxId, sandboxPath } from '../nouns/scalars.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Role } from '../nouns/principal.ts'
 import { name } from '../nouns/scalars.ts'
-import { putSecretBody, sealKey, secret } from '../nouns/secret.ts'
-import { putToolBody, tool, toolName } from '../nouns/tool.ts'
+import { putSecretBody, sealKey, secret } from '../nouns/tools/secret.ts'
+import { putToolBody, tool, toolName } from '../nouns/tools/tool.ts'
 import { READERS, type Route } from './route.ts'
 
 const ADMINS: readonly Role[] = ['admin']

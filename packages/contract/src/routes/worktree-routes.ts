@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode } from '../errors.ts'
 import { LIVE, type Route, USERS } from './route.ts'
 import { sandboxId } from '../nouns/scalars.ts'
-import { exportedWorktree, exportWorktreeBody, sealQuery, worktreeDiff } from '../nouns/worktree.ts'
+import { exportedWorktree, exportWorktreeBody, sealQuery, worktreeDiff } from '../nouns/files/worktree.ts'
 
 const ofSandbox = z.strictObject({ id: sandboxId })
 const WORKTREE: readonly ErrorCode[] = [

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { BOUNDS } from '../defaults.ts'
-import { plainText } from './scalars.ts'
+import { BOUNDS } from '../../defaults.ts'
+import { plainText } from '../scalars.ts'
 
 /** Where a worktree is, inside. */
 export const WORKTREE_NAME = 'repo'

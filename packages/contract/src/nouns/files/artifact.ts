@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { BOUNDS, DEFAULTS } from '../defaults.ts'
-import { tier } from './decision.ts'
-import { agentId, artifactId, commandId, id, jobId, plainText, sandboxId, stepId, time, within } from './scalars.ts'
+import { BOUNDS, DEFAULTS } from '../../defaults.ts'
+import { tier } from '../decision.ts'
+import { agentId, artifactId, commandId, id, jobId, plainText, sandboxId, stepId, time, within } from '../scalars.ts'
 
 /** Bytes that are not printable UTF-8 are `\xNN`, and a backslash is doubled. */
 const artifactName = plainText.min(1).max(BOUNDS.artifactName)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { id, name, plainText, time } from './scalars.ts'
+import { id, name, plainText, time } from '../scalars.ts'
 import { serviceOrigin } from './secret.ts'
 
 /** What a program inside calls it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { id, name, time } from './scalars.ts'
+import { id, name, time } from '../scalars.ts'
 
 /** Longest and shortest value. No ordinary answer of a service holds a text of that length by chance. */
 export const SECRET_LENGTH = { min: 16, max: 2048 } as const

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { time } from './scalars.ts'
+import { time } from '../scalars.ts'
 
 const fileKind = z.enum(['file', 'directory', 'symlink', 'other'])
 export const fileEntry = z.strictObject({
