@@ -31,13 +31,14 @@ describe('the table', () => {
   it('leaves out no point that a caller can reach', () => {
     const reached = new Set(names.map((name) => table[name].effect))
     const governed = (Object.keys(POINTS) as Point[]).filter(isGoverned)
-    // Programs inside reach them by their doors: `sandbox-asks.test.ts`, `egress.test.ts`, and `model-calls.test.ts` of the control plane. A try of a job
+    // Programs inside reach them by their doors: `sandbox-asks.test.ts`, `egress.test.ts`, `test/tools/tools.test.ts`, and `model-calls.test.ts` of the control plane. A try of a job
     // begins long after its call: `test/jobs/jobs.test.ts`.
     expect(governed.filter((point) => !reached.has(point))).toEqual([
       'sandbox.ask',
       'job.start',
       'model.call',
       'network.connect',
+      'tool.call',
     ])
   })
 })

@@ -8,8 +8,15 @@ import { documentedCommands } from '../support/documented.ts'
 let dir: string
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), 'airlock-backup-docs-'))
-  for (const name of ['home/recorder', 'home/control-plane', 'backup']) mkdirSync(join(dir, name), { recursive: true })
-  for (const name of ['control-plane/node-id', 'control-plane/permit.key', 'developer.key', 'admin.key'])
+  for (const name of ['home/recorder', 'home/control-plane', 'home/keys', 'backup'])
+    mkdirSync(join(dir, name), { recursive: true })
+  for (const name of [
+    'control-plane/node-id',
+    'control-plane/permit.key',
+    'keys/seal.key',
+    'developer.key',
+    'admin.key',
+  ])
     writeFileSync(join(dir, 'home', name), 'secret')
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))

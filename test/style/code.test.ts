@@ -15,7 +15,7 @@ describe('the code', () => {
   it('asks whether it serves, or may grant, only where every request passes, and where none does', () => {
     // Doors are asked by sandboxes, not by routes; a place is taken long after its request came.
     const places =
-      /control-plane\/src\/(?:api\/server|doors\/door-control|egress\/network-connections|models\/model-calls|sandboxes\/create|nodes\/readiness)\.ts$/
+      /control-plane\/src\/(?:api\/server|doors\/door-control|egress\/network-connections|models\/model-calls|tools\/tool-calls|sandboxes\/create|nodes\/readiness)\.ts$/
     const others = sources.filter(({ path }) => !places.test(path))
     expect(linesMatching(others, /readiness\.assert\(/)).toEqual([])
   })

@@ -318,7 +318,7 @@ export const ERRORS = {
   secret_unavailable: row(
     503,
     'The secret cannot be opened by this node.',
-    'Put it again at this node: airlock secret put NAME',
+    'Put it again on this server: airlock secret put NAME',
     'administrator',
   ),
   secret_in_call: row(403, 'The call held the value of a secret, and was not sent.', 'Send it without.', 'caller'),

@@ -34,6 +34,8 @@ const GOOD = {
   capacity: 50,
   oversubscription: { memory: 2, disk: 1, cpus: 25 },
   models: [],
+  artifacts: { maxBytes: 1_073_741_824, quotaBytes: 10_737_418_240, quotaCount: 10_000 },
+  graphs: {},
   budgetDefaults: {
     sandboxes: 5,
     memoryBytes: 2_147_483_648,

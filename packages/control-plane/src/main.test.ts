@@ -81,6 +81,8 @@ async function start(): Promise<{ url: string; developerKey: string; adminKey: s
     capacity: 50,
     oversubscription: { memory: 2, disk: 1, cpus: 25 },
     models: [],
+    artifacts: { maxBytes: 1_048_576, quotaBytes: 1_048_576, quotaCount: 10 },
+    graphs: {},
     budgetDefaults: {
       sandboxes: 5,
       memoryBytes: 2_147_483_648,

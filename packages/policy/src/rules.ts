@@ -58,14 +58,16 @@ function compileWhen(when: PolicyRule['when']): (question: Question) => boolean 
   const actors = textMatcher(when.actors)
   const agents = textMatcher(when.agents)
   const sandboxes = textMatcher(when.sandboxes)
+  const isPlace = ({ agent, sandbox, ephemeral = false }: Question) =>
+    (when.agents === undefined || agents(agent ?? '')) &&
+    (when.sandboxes === undefined || sandboxes(sandbox ?? '')) &&
+    (when.ephemeral === undefined || when.ephemeral === ephemeral)
   return (question) =>
     points(question.point) &&
     tenants(question.tenant) &&
     actors(question.actor) &&
     (when.roles === undefined || when.roles.includes(question.role)) &&
-    (when.agents === undefined || agents(question.agent ?? '')) &&
-    (when.sandboxes === undefined || sandboxes(question.sandbox ?? '')) &&
-    (when.ephemeral === undefined || when.ephemeral === (question.ephemeral ?? false))
+    isPlace(question)
 }
 
 type Test = (invocation: Invocation) => boolean

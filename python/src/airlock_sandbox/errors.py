@@ -213,7 +213,7 @@ ERRORS: Dict[str, ErrorRow] = {
     "upstream_broken": ErrorRow(502, True, "The answer of the provider broke off, or is not one; it may have charged for the call.", "Try again. The operator reads the log, which says what was wrong.", "operator", UpstreamError),
     "upstream_leaked_key": ErrorRow(502, False, "The answer of the provider held the key that it was asked with, and was cut.", "Ask the operator for another key: write it to key_file. See what base_url points to.", "operator", UpstreamError),
     "key_unavailable": ErrorRow(503, True, "The key of the upstream cannot be used.", "Write the key to key_file on one line, and run \"chmod 600\" on the file.", "operator", UnavailableError),
-    "secret_unavailable": ErrorRow(503, False, "The secret cannot be opened by this node.", "Put it again at this node: airlock secret put NAME", "administrator", UnavailableError),
+    "secret_unavailable": ErrorRow(503, False, "The secret cannot be opened by this node.", "Put it again on this server: airlock secret put NAME", "administrator", UnavailableError),
     "secret_in_call": ErrorRow(403, False, "The call held the value of a secret, and was not sent.", "Send it without.", "caller", ForbiddenError),
     "secret_in_answer": ErrorRow(502, False, "The answer of the service held the credential, and was withheld.", "Replace the secret, and see why the service repeats it.", "administrator", UpstreamError),
     "service_unavailable": ErrorRow(503, True, "The service of the tool cannot be reached; it has not seen the call.", "Try again. An administrator sees to the origin of the tool.", "administrator", UnavailableError),

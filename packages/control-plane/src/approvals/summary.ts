@@ -26,6 +26,14 @@ function askOf(operation: Operation): string {
   return `${typeof action === 'string' ? action : '-'}${detail === undefined ? '' : ` ${JSON.stringify(detail)}`}`
 }
 
+function toolWords({ tool, params }: Extract<Operation, { kind: 'tool' }>): string {
+  return params === undefined ? tool : `${tool} ${JSON.stringify(params)}`
+}
+
+function fileWords({ action, path, to }: Extract<Operation, { kind: 'file' }>): string {
+  return to === undefined ? `${action} ${path}` : `${action} ${path} to ${to}`
+}
+
 function wordsOf(operation: Operation): string {
   switch (operation.kind) {
     case 'command':
@@ -33,7 +41,7 @@ function wordsOf(operation: Operation): string {
     case 'code':
       return `${operation.runtime}: ${operation.code}`
     case 'file':
-      return `${operation.action} ${operation.path}${operation.to === undefined ? '' : ` to ${operation.to}`}`
+      return fileWords(operation)
     case 'mount':
       return `${operation.mode} ${operation.path}`
     case 'sandbox':
@@ -45,7 +53,7 @@ function wordsOf(operation: Operation): string {
     case 'model':
       return operation.model
     case 'tool':
-      return `${operation.tool}${operation.params === undefined ? '' : ` ${JSON.stringify(operation.params)}`}`
+      return toolWords(operation)
     case 'worktree':
       return worktreeWords(operation)
     case 'other':

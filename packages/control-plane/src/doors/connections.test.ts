@@ -162,7 +162,7 @@ it('who connects a sandbox is told how a program inside reaches us, and the sand
       AIRLOCK_SANDBOX_ID: id,
       AIRLOCK_AGENT_ID: 'default',
     },
-    scopes: ['self', 'heartbeat', 'renew', 'ask'],
+    scopes: ['self', 'heartbeat', 'renew', 'ask', 'tool'],
     expiresAt: new Date(world.clock.now() + 600_001).toISOString(),
   })
   expect(world.plane.tokens.get(id)).not.toBe(first)

@@ -75,7 +75,7 @@ for (const dialect of DIALECTS)
         tenant: 'default',
         agent: 'coder',
         generation: 1,
-        scopes: ['self', 'heartbeat', 'renew', 'ask'],
+        scopes: ['self', 'heartbeat', 'renew', 'ask', 'tool'],
         expiresAt: new Date(world.clock.now() + 600_000).toISOString(),
         sandboxExpiresAt: new Date(world.clock.now() + 600_000).toISOString(),
       } satisfies Self)

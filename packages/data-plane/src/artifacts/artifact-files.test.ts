@@ -49,7 +49,7 @@ describe('the bytes of an artifact', () => {
     const files = await open()
     const [one, other, foreign] = [ref(), ref(), ref('globex')]
     const { sha256 } = await files.put(one, bytes('same'), 9)
-    for (const of of [other, foreign]) await files.put(of, bytes('same'), 9)
+    for (const at of [other, foreign]) await files.put(at, bytes('same'), 9)
     expect([contents('acme'), contents('globex')]).toEqual([[sha256], [sha256]])
     await files.remove(one, sha256)
     expect(await textOf(await files.read(other, { from: 0 }))).toBe('same')

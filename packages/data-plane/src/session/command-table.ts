@@ -422,15 +422,13 @@ export class CommandTable {
       startedAt: this.#options.clock.now(),
       endedAt: null,
     } as const
-    const { timeoutMs, maxOutputBytes, stdin, eventOutput } = spec
-    const own = spec.session === undefined ? {} : { session: spec.session }
-    const { cpuSeconds } = spec.limits ?? {}
-    const ofSession = {
-      ...own,
+    const { timeoutMs, maxOutputBytes, stdin, eventOutput, session, limits: { cpuSeconds } = {} } = spec
+    const own = {
+      ...(session === undefined ? {} : { session }),
       ...(cpuSeconds === undefined ? {} : { cpuSeconds }),
       ...(eventOutput && { eventOutput }),
     }
-    const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...ofSession }
+    const meta = { channel, timeoutMs, maxOutputBytes, stdin, complete: false, command, ...own }
     return this.#recordOf({ meta, outputBytes: 0, fileBytes: 0, receivedBytes: 0 }, 'fresh')
   }
 
@@ -493,7 +491,7 @@ interface Ended {
 
 /** In the order of channels, which is that of their beginnings; what has ended in that of their ends. */
 function byAge<S extends Pick<SpooledCommand, 'meta'>>(spooled: readonly S[]): readonly S[] {
-  const ageOf = ({ meta }: S) => (meta.complete ? (meta.command.endedAt ?? 0) : Infinity)
+  const ageOf = ({ meta: { complete, command } }: S) => (complete ? (command.endedAt ?? 0) : Infinity)
   return spooled.toSorted((a, b) => {
     const [first, second] = [ageOf(a), ageOf(b)]
     return first === second ? a.meta.channel - b.meta.channel : first - second

@@ -1,7 +1,7 @@
 import { sealSecret } from '@airlock/contract/sealing'
 import { AirlockError } from '../errors.ts'
 import type { Secret } from '../nouns.ts'
-import { Secrets } from '../secrets.ts'
+import { Secrets } from '../tools/secrets.ts'
 import type { Transport } from '../transport/transport.ts'
 
 /** A value goes into a header as it is. The process that sends it refuses any other. */

@@ -1,5 +1,5 @@
-import type { Secret } from './nouns.ts'
-import type { Transport } from './transport/transport.ts'
+import type { Secret } from '../nouns.ts'
+import type { Transport } from '../transport/transport.ts'
 
 /** Credentials of tools, by name. No answer has a value. Needs the key of an admin. */
 export class Secrets {

@@ -1,5 +1,5 @@
-import type { Tool, ToolInput } from './nouns.ts'
-import type { Transport } from './transport/transport.ts'
+import type { Tool, ToolInput } from '../nouns.ts'
+import type { Transport } from '../transport/transport.ts'
 
 /** Services that programs in sandboxes call by name. To describe one needs the key of an admin. */
 export class Tools {
