@@ -155,10 +155,11 @@ export class ApprovalAnswers {
   }
 
   /** Somebody else was first, unless it was we and only the answer was lost. */
-  async #mine(id: string, change: { readonly answeredBy: string; readonly answeredAt: number }) {
+  async #mine(id: string, change: Pick<StoredApproval, 'state' | 'answeredBy' | 'answeredAt'>) {
     const row = await this.#world.store.query((db) => findApproval(db, id))
     if (!row) throw new AirlockError('approval_not_found')
-    if (row.answeredBy === change.answeredBy && row.answeredAt === change.answeredAt) return row
+    const { state, answeredBy, answeredAt } = change
+    if (row.state === state && row.answeredBy === answeredBy && row.answeredAt === answeredAt) return row
     throw ended(row, this.#world.clock.now())
   }
 
