@@ -363,7 +363,9 @@ describe.concurrent('connections that say nothing whole', () => {
 describe.concurrent('a client', () => {
   it('grants nothing when there is no recorder', async () => {
     await using recorder = new RecorderProcess()
-    await expect(recorder.client().require(aRecord(1))).rejects.toMatchObject({ code: 'evidence_unavailable' })
+    await expect(recorder.client('control-plane', 500).require(aRecord(1))).rejects.toMatchObject({
+      code: 'evidence_unavailable',
+    })
   })
 
   it('keeps notes for a recorder that comes later, over its own death, and marks them late', async () => {

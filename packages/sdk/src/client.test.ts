@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { KEYS, startTestApi, type TestApi } from '../../control-plane/src/api/testing/test-api.ts'
 import { Airlock, AirlockError, outputBytes, type Sandbox } from './index.ts'
 import { openConnection } from './node/connection.ts'
@@ -145,42 +145,6 @@ describe('commands', () => {
       (await airlock.sandboxes.get(sandbox.id)).run({ shell: 'echo one; sleep 0.2; echo two' })
     expect(await run(saying('data_plane_unavailable'))).toMatchObject({ stdout: 'one\ntwo\n', exitCode: 0 })
     await expect(run(saying('guest_lost'))).rejects.toMatchObject({ code: 'guest_lost', message: 'told' })
-  })
-})
-
-describe('time', () => {
-  afterEach(() => vi.useRealTimers())
-
-  /** The clock jumps, timers stay real: the first stream breaks `afterMs` later; `again` answers for the next ones. */
-  const breaking = (afterMs: number, again: typeof fetch): Airlock => {
-    vi.useFakeTimers({ toFake: ['Date'] })
-    let broke = false
-    const broken: typeof fetch = async (input, init) => {
-      const response = await (broke ? again(input, init) : fetch(input, init))
-      if (response.headers.get('content-type') !== 'text/event-stream' || broke) return response
-      broke = true
-      return new Response(ReadableStream.from(brokenOff(response.body, afterMs)), response)
-    }
-    return new Airlock({ url: api.url, apiKey: KEYS.developer, fetch: broken })
-  }
-  const run = async (airlock: Airlock): Promise<unknown> => {
-    const command = await (await airlock.sandboxes.get(sandbox.id)).start({ shell: 'sleep 0.3; echo late' })
-    return command.wait()
-  }
-
-  it('does not count while a command says nothing', async () => {
-    expect(await run(breaking(600_000, fetch))).toMatchObject({ stdout: 'late\n', exitCode: 0 })
-  })
-
-  it('ends the attempts to go on with a stream', async () => {
-    const never = async (): Promise<Response> => {
-      vi.setSystemTime(Date.now() + 61_000)
-      return Response.json({ error: { code: 'not_ready', message: '', hint: '' } }, { status: 503 })
-    }
-    await expect(run(breaking(0, never))).rejects.toMatchObject({
-      code: 'server_unreachable',
-      message: 'The stream broke and could not be resumed.',
-    })
   })
 })
 
@@ -330,18 +294,6 @@ function cutAfter(body: ReadableStream<Uint8Array> | null, bytes: number): Reada
       controller.error(new TypeError('terminated'))
     },
   })
-}
-
-/** The first words of a body, then time that passes, then a broken connection. */
-async function* brokenOff(body: ReadableStream<Uint8Array> | null, afterMs: number): AsyncGenerator<Uint8Array> {
-  let text = ''
-  for await (const chunk of body ?? []) {
-    yield chunk
-    text += new TextDecoder().decode(chunk)
-    if (/event: started\n.*\n\n/.test(text)) break
-  }
-  vi.setSystemTime(Date.now() + afterMs)
-  throw new TypeError('terminated')
 }
 
 /** The whole events of a body up to its first output, then one of our own. */

@@ -93,12 +93,12 @@ export class RecorderProcess implements AsyncDisposable {
     return join(this.home, 'run', `${name}.sock`)
   }
 
-  client(name: 'control-plane' | 'data-plane' = 'control-plane'): RecorderClient {
+  client(name: 'control-plane' | 'data-plane' = 'control-plane', requireMs = 60_000): RecorderClient {
     const spillDir = join(this.home, 'spill', name)
     mkdirSync(spillDir, { recursive: true })
     const log = createLog({ process: name, level: 'silent', write: () => {} })
     // A recorder takes its time to come back on a busy machine.
-    const client = new RecorderClient({ socket: this.socket(name), spillDir, log, requireMs: 60_000 })
+    const client = new RecorderClient({ socket: this.socket(name), spillDir, log, requireMs })
     this.#clients.push(client)
     return client
   }
