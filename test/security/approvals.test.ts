@@ -132,6 +132,32 @@ describe('an approval is for exactly the request that was asked', () => {
     expect(await appended(sandbox)).toBe(1)
   })
 
+  it('and not with input that is sent to it later, which nobody saw', async () => {
+    const start = async () => sandbox.start(['tee', '-a', '/workspace/log'], { stdin: 'open' })
+    await asking.operator.approvals.approve(await needed(start()))
+    const command = await start()
+    expect(await refusal(command.write('unseen\n'))).toMatchObject({ code: 'policy_denied' })
+    await command.end()
+    expect(await command.wait()).toMatchObject({ exitCode: 0 })
+    expect(await appended(sandbox)).toBe(0)
+  })
+
+  it('and not beside something else in a sandbox that is made for one run', async () => {
+    const make = async () => asking.developer.sandboxes.create({ agent, ephemeral: true })
+    const first = await make()
+    const id = await needed(append(first))
+    await asking.operator.approvals.approve(id)
+    const changed = await make()
+    await changed.files.write('log', 'another')
+    expect(await needed(append(changed))).not.toBe(id)
+    const second = await make()
+    await append(second)
+    expect(await refusal(second.files.write('log', 'another'))).toMatchObject({ code: 'policy_denied' })
+    expect(await refusal(second.run(['true']))).toMatchObject({ code: 'policy_denied' })
+    expect(await second.files.readText('log')).toBe('x\n')
+    for (const one of [first, changed, second]) await one.terminate()
+  })
+
   it('and not in another sandbox, for another agent, or by another key', async () => {
     const id = await needed(append(sandbox))
     await asking.operator.approvals.approve(id)
@@ -504,6 +530,19 @@ describe('everybody is told', () => {
     } finally {
       await rm(dir, { recursive: true, force: true })
     }
+  })
+
+  it('and says that piped input was not part of it, instead of waiting for more', async () => {
+    const run = async (input: string) => {
+      const started = new CliProcess(['exec', sandbox.id, '--', 'tee', '/workspace/piped'], { env: environment() })
+      started.child.stdin.end(input)
+      return started.ended
+    }
+    expect(await run('safe')).toMatchObject({ code: 4 })
+    await asking.operator.approvals.approve(await asking.pending(sandbox))
+    const second = await run('evil')
+    expect(second.stderr).toContain('A person approved this command without input, so it gets none.')
+    expect(await sandbox.files.readText('piped')).toBe('')
   })
 
   it('not at all where a run empties its own workspace, which ends with it', async () => {

@@ -330,6 +330,34 @@ describe('a hostile repository of the host', requires('root', 'python3'), () => 
     expect(readdirSync(outside)).toEqual(['ran'])
   })
 
+  test('takes no object of another repository, by whatever links lead there', async () => {
+    const [other, borrower] = [
+      new TestRepository({ 'private.txt': 'PRIVATE' }),
+      new TestRepository({ 'own.txt': 'own' }),
+    ]
+    onTestFinished(() => {
+      other.remove()
+      borrower.remove()
+    })
+    await admin.grants.add('default', borrower.path, { mode: 'worktree' })
+    const commit = other.git('rev-parse', 'HEAD')
+    const objectsOf = ({ path }: TestRepository) => join(path, '.git/objects')
+    const names = readdirSync(objectsOf(other)).filter((name) => /^[0-9a-f]{2}$/.test(name))
+    const create = async () => admin.sandboxes.create({ worktree: { source: borrower.path, at: commit } })
+    const refusal = { code: 'worktree_refused' }
+    for (const name of names) {
+      mkdirSync(join(objectsOf(borrower), name), { recursive: true })
+      for (const file of readdirSync(join(objectsOf(other), name)))
+        symlinkSync(join(objectsOf(other), name, file), join(objectsOf(borrower), name, file))
+    }
+    // The control: git itself follows them.
+    expect(borrower.git('cat-file', '-t', commit)).toBe('commit')
+    await expect(create()).rejects.toMatchObject({ ...refusal, message: expect.stringContaining('has no commit') })
+    rmSync(join(objectsOf(borrower), names[0] ?? ''), { recursive: true })
+    symlinkSync(join(objectsOf(other), names[0] ?? ''), join(objectsOf(borrower), names[0] ?? ''))
+    await expect(create()).rejects.toMatchObject({ ...refusal, message: expect.stringContaining('is not a directory') })
+  })
+
   test('is whole wherever an export is killed, and the next one finishes', async () => {
     const sandbox = await open()
     await sh(sandbox, 'for i in 1 2 3 4 5 6 7 8 9; do echo $i > new-$i; done')

@@ -81,9 +81,14 @@ function redactObject(value: object, place: Place): Record<string, Json> {
       break
     }
     const key = unique(spend(redactKey(name), place), result)
-    result.set(key, isSecretKey(name) ? REDACTED : redactValue(item, inside(place)))
+    result.set(key, isSecretKey(name) && !isCount(name, item) ? REDACTED : redactValue(item, inside(place)))
   }
   return Object.fromEntries(result)
+}
+
+/** `tokens: 1000` is how many. */
+function isCount(name: string, value: unknown): boolean {
+  return typeof value === 'number' && /tokens$/i.test(name)
 }
 
 export function isSecretKey(name: string): boolean {

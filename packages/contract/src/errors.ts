@@ -190,7 +190,12 @@ export const ERRORS = {
   worktree_too_large: row(413, 'The worktree is too large.', 'Read the message: it names the bound.', 'caller'),
   unsupported_media_type: row(415, 'The content type is not understood.', 'Send application/json.', 'caller'),
   range_invalid: row(416, 'The range is outside of the artifact.', 'Ask for bytes that are there.', 'caller'),
-  killed: row(423, 'A killswitch is on.', 'Ask for "airlock kill --lift".', 'administrator'),
+  killed: row(
+    423,
+    'A killswitch is on.',
+    'Ask an admin to look at "airlock kill --ls" and to type "airlock kill --lift" with its scope.',
+    'administrator',
+  ),
   approval_required: row(428, 'A person must approve it.', 'Ask again once it is approved.', 'administrator'),
   too_many_commands: row(429, 'The sandbox runs too many commands.', 'Wait until some end.', 'caller', true),
   too_many_sessions: row(429, 'The sandbox has too many sessions.', 'End some of them.', 'caller', true),

@@ -173,7 +173,7 @@ ERRORS: Dict[str, ErrorRow] = {
     "worktree_too_large": ErrorRow(413, False, "The worktree is too large.", "Read the message: it names the bound.", "caller", InvalidRequestError),
     "unsupported_media_type": ErrorRow(415, False, "The content type is not understood.", "Send application/json.", "caller", InvalidRequestError),
     "range_invalid": ErrorRow(416, False, "The range is outside of the artifact.", "Ask for bytes that are there.", "caller", InvalidRequestError),
-    "killed": ErrorRow(423, False, "A killswitch is on.", "Ask for \"airlock kill --lift\".", "administrator", KilledError),
+    "killed": ErrorRow(423, False, "A killswitch is on.", "Ask an admin to look at \"airlock kill --ls\" and to type \"airlock kill --lift\" with its scope.", "administrator", KilledError),
     "approval_required": ErrorRow(428, False, "A person must approve it.", "Ask again once it is approved.", "administrator", ApprovalRequiredError),
     "too_many_commands": ErrorRow(429, True, "The sandbox runs too many commands.", "Wait until some end.", "caller", TooManyError),
     "too_many_sessions": ErrorRow(429, True, "The sandbox has too many sessions.", "End some of them.", "caller", TooManyError),

@@ -1041,6 +1041,7 @@ class _OperationToolRequired(TypedDict):
 
 class OperationTool(_OperationToolRequired, total=False):
     params: Dict[str, "Json"]
+    request: str
 
 
 class OperationWorktreeFindingsItem(TypedDict):
@@ -3078,6 +3079,7 @@ class _OperationInputToolRequired(TypedDict):
 
 class OperationInputTool(_OperationInputToolRequired, total=False):
     params: Dict[str, "Json"]
+    request: str
 
 
 class OperationInputWorktreeFindingsItem(TypedDict):

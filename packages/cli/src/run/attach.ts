@@ -15,13 +15,16 @@ export interface Attachment {
   readonly line: CommandLine
   readonly options: CommandOptions
   readonly interrupts: Interrupts
+  /** Told when the command does not get our stdin. */
+  readonly onRefused?: ((error: AirlockError) => void) | undefined
 }
 
 /** Runs a command with our stdin, stdout and stderr. Answers it ended; throws `Exit` when we were told to stop. */
 export async function attach(terminal: Terminal, attachment: Attachment): Promise<Command> {
   const printer = new OutputPrinter(terminal)
   let limitBytes: number | undefined
-  return follow(attachment, async (event) => {
+  const onRefused = (error: AirlockError) => terminal.note(`airlock: ${error.message} ${error.hint}`)
+  return follow({ ...attachment, onRefused }, async (event) => {
     await printer.print(event)
     if (event.event === 'truncated') limitBytes = event.limitBytes
     if (event.event === 'ended') {
@@ -96,7 +99,7 @@ export class OutputPrinter {
 }
 
 async function follow(
-  { sandbox, line, options, interrupts }: Attachment,
+  { sandbox, line, options, interrupts, onRefused }: Attachment,
   onEvent: (event: CommandEvent) => Promise<void>,
 ): Promise<Command> {
   const over = new AbortController()
@@ -104,7 +107,8 @@ async function follow(
   const stdin = hasInput() ? { stdin: 'open' as const } : {}
   try {
     for await (const event of sandbox.stream(line, { ...options, ...stdin, signal })) {
-      if (event.event === 'started') connect(sandbox.command(event.command.id), { interrupts, over: over.signal })
+      if (event.event === 'started')
+        connect(sandbox.command(event.command.id), { interrupts, over: over.signal, onRefused })
       await untilStopped(onEvent(event), signal)
       if (event.event === 'ended') return event.command
     }
@@ -119,15 +123,19 @@ async function follow(
 /** Our stdin becomes the command's, and Ctrl-C is passed on. */
 function connect(
   command: RunningCommand,
-  { interrupts, over }: { readonly interrupts: Interrupts; readonly over: AbortSignal },
+  { interrupts, over, onRefused }: Pick<Attachment, 'interrupts' | 'onRefused'> & { readonly over: AbortSignal },
 ): void {
   interrupts.onAsked(() => {
     // It may just have ended; a second Ctrl-C does not ask it any more.
     command.signal('SIGINT').catch(() => undefined)
   })
   if (!hasInput()) return
-  command.end(process.stdin, over).catch(() => {
+  command.end(process.stdin, over).catch((error: unknown) => {
     // A command need not read its stdin to the end.
+    if (!(error instanceof AirlockError) || error.code !== 'policy_denied') return
+    onRefused?.(error)
+    // It would wait for more.
+    command.end().catch(() => undefined)
   })
 }
 

@@ -68,6 +68,8 @@ export const operation = z.discriminatedUnion('kind', [
     tool: z.string(),
     /** Of the call. */
     params: z.record(z.string(), z.json()).optional(),
+    /** Method and URL, as they will be sent. */
+    request: z.string().optional(),
   }),
   /** Work of a sandbox that is to leave. */
   z.strictObject({

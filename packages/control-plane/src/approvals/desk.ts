@@ -25,7 +25,7 @@ interface World {
   readonly clock: Clock
   readonly failpoint: Failpoint
   readonly news: ApprovalNews
-  readonly ephemeral: Pick<EphemeralSandboxes, 'historyOf'>
+  readonly ephemeral: Pick<EphemeralSandboxes, 'historyOf' | 'seal' | 'unseal'>
 }
 
 /** An answer that another node took is seen within this time. */
@@ -96,7 +96,8 @@ export class ApprovalDesk implements Approvals {
       agent,
       sandbox,
       point,
-      ...of.key,
+      hash: of.key.hash,
+      wideHash: of.key.wideHash,
       decision: of.decision,
       question: shown,
       summary: summaryOf(shown),
@@ -117,7 +118,9 @@ export class ApprovalDesk implements Approvals {
   /** Those that may be used again come first, so that a single one is kept. */
   async #find(db: Queries, { fresh, decision }: Ask): Promise<Found | undefined> {
     const related = await findRelated(db, fresh)
-    const good = related.filter((row) => row.expiresAt > fresh.createdAt && covers(row.decision, decision))
+    const good = related.filter(
+      (row) => row.expiresAt > fresh.createdAt && covers(row.decision, decision) && isFor(row, fresh),
+    )
     const approved = good.filter(({ state }) => state === 'approved')
     const passes = approved.find(isWide) ?? approved[0]
     if (passes) return { kind: 'approved', row: passes }
@@ -144,10 +147,14 @@ export class ApprovalDesk implements Approvals {
 
   /** `again` when somebody else took it meanwhile. */
   async #use(row: StoredApproval, ask: Ask): Promise<Decision | 'again'> {
-    const { audit, failpoint, news, store } = this.#world
+    const { audit, failpoint, news } = this.#world
     const record = useRecord(row, ask.caller)
     await audit.require({ ...record, status: 'requested' })
-    const used = await store.transaction((db) => take(db, row, ask))
+    if (!this.#seal(ask)) {
+      audit.note({ ...record, status: 'failed', error: { code: 'approval_ended', message: 'The sandbox changed.' } })
+      return 'again'
+    }
+    const used = await this.#take(row, ask)
     if (!used) {
       audit.note({ ...record, status: 'failed', error: { code: 'approval_ended', message: 'Another was first.' } })
       return 'again'
@@ -159,6 +166,24 @@ export class ApprovalDesk implements Approvals {
     const reason = `Approved by ${row.answeredBy ?? 'nobody'}.`
     const rule = { policy: 'approval', rule: row.id, effect: 'allow', risk, reason } as const
     return { ...ask.decision, effect: 'allow', rules: [...rules, rule] }
+  }
+
+  /** What was found by its history is done in a sandbox that nothing else changes from here on. */
+  #seal({ key: { history }, fresh: { sandbox, point } }: Ask): boolean {
+    if (history === undefined || sandbox === null) return true
+    return this.#world.ephemeral.seal(sandbox, point, history)
+  }
+
+  async #take(row: StoredApproval, ask: Ask): Promise<StoredApproval | undefined> {
+    const { store, ephemeral } = this.#world
+    const { sandbox } = ask.fresh
+    let used: StoredApproval | undefined
+    try {
+      used = await store.transaction((db) => take(db, row, ask))
+      return used
+    } finally {
+      if (!used && ask.key.history !== undefined && sandbox !== null) ephemeral.unseal(sandbox)
+    }
   }
 
   #told({ row, isNew }: { readonly row: StoredApproval; readonly isNew: boolean }, caller: AnyCaller): void {
@@ -268,6 +293,11 @@ function useRecord(row: StoredApproval, { principal, requestId }: AnyCaller): Om
   const { tenant, agent, sandbox, hash, scope, answeredBy } = row
   const payload = { requestId, approval: row.id, hash, scope, answeredBy }
   return { tenant, agent, sandbox, actor: principal.actor, point: 'approval.use', payload }
+}
+
+/** The scope `sandbox` is of that one, also where another has the same history. */
+function isFor({ scope, sandbox }: StoredApproval, fresh: FullApproval): boolean {
+  return scope !== 'sandbox' || sandbox === fresh.sandbox
 }
 
 function isInside({ principal }: AnyCaller): boolean {

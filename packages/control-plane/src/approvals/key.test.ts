@@ -88,7 +88,7 @@ describe('the key of a request', () => {
     const [after, same] = await keys()
     expect(same).toEqual(two)
     expect(after?.hash).not.toBe(two?.hash)
-    ephemeral.forgetHistory(`sbx_${ID}`)
+    ephemeral.disturb(`sbx_${ID}`)
     expect((await keys())[0]).toEqual(await keyOf())
   })
 

@@ -9,6 +9,8 @@ export interface ApprovalKey {
   readonly hash: string
   /** Of the same request, whichever sandbox and session of the agent it is for. */
   readonly wideHash: string
+  /** By which the sandbox is known, where the hash does not name it. */
+  readonly history: string | undefined
 }
 
 /**
@@ -23,7 +25,7 @@ export async function approvalKey(
 ): Promise<ApprovalKey> {
   const { operation, ...who } = question
   const digest = (await asked?.digest?.()) ?? null
-  const history = ephemeral.historyOf(question.sandbox)
+  const history = ephemeral.historyOf(question.sandbox, question.point)
   const sent = asked ? { ...requestOf(asked), digest } : null
   // Of what a rule sees as its record alone, the request says it better: a record may be cut, and names the request.
   const does = operation.kind === 'other' && sent ? { kind: operation.kind } : operation
@@ -32,6 +34,7 @@ export async function approvalKey(
   return {
     hash: sha256(canonical(history === undefined ? of : { ...placeless, history })),
     wideHash: sha256(canonical({ ...placeless, ...anyone(question) })),
+    history,
   }
 }
 

@@ -26,8 +26,9 @@ function askOf(operation: Operation): string {
   return `${typeof action === 'string' ? action : '-'}${detail === undefined ? '' : ` ${JSON.stringify(detail)}`}`
 }
 
-function toolWords({ tool, params }: Extract<Operation, { kind: 'tool' }>): string {
-  return params === undefined ? tool : `${tool} ${JSON.stringify(params)}`
+function toolWords({ tool, params, request }: Extract<Operation, { kind: 'tool' }>): string {
+  const words = [tool, params && JSON.stringify(params), request && `(${request})`]
+  return words.filter(Boolean).join(' ')
 }
 
 function fileWords({ action, path, to }: Extract<Operation, { kind: 'file' }>): string {

@@ -3,6 +3,7 @@ import {
   AirlockError,
   type Command,
   type CommandEvent,
+  type Decision,
   isAirlockError,
   type NodeCommandSpec,
   type Operation,
@@ -146,10 +147,12 @@ export class Commands {
   ): Promise<void> {
     const payload = { command: of.command, end: input.end }
     const deed = await this.#passIn(caller, of, { point: 'command.stdin', payload })
-    const { store, dataPlane, ephemeral } = this.#context
-    ephemeral.forgetHistory(of.sandbox)
+    const { store, dataPlane } = this.#context
+    const { decision } = await this.#find(caller, of)
+    // Nobody saw this input. The end of an input that is empty is none.
+    const bytes = decision && isApproved(decision) ? refuseBytes(input.bytes) : input.bytes
     await doRecorded(this.#context, deed, async () => {
-      const counted = countBytes(input.bytes)
+      const counted = countBytes(bytes)
       await inSandbox(store, of.sandbox, () => dataPlane.writeStdin(of, { bytes: counted.bytes, end: input.end }))
       return { value: undefined, payload: { bytes: counted.count() } }
     })
@@ -233,7 +236,7 @@ export class Commands {
     const about: Operation = { kind: 'command', argv: [...argv], cwd: insidePath(cwd), ...bounds }
     const asked = deedOf(caller, sandbox, { point: 'command.run', payload: requestOf(row, body) })
     const passed = await this.#context.guardian.pass(caller, asked, about)
-    this.#context.ephemeral.append(sandbox.id, { command: body })
+    this.#context.ephemeral.disturb(sandbox.id, isApproved(passed.decision))
     const timeoutMs = boundTimeout(body.timeoutMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
   }
@@ -245,6 +248,22 @@ export class Commands {
     const deed = await this.#context.guardian.pass(caller, deedOf(caller, sandbox, what))
     await this.#parts.activity.touch(sandbox)
     return deed
+  }
+}
+
+/** Whether a person let it pass. */
+function isApproved({ rules }: Decision): boolean {
+  return rules.some(({ policy }) => policy === 'approval')
+}
+
+/** Throws at the first byte. */
+async function* refuseBytes(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    if (chunk.length > 0)
+      throw new AirlockError('policy_denied', 'A person approved this command without input, so it gets none.', {
+        hint: 'Send the input with the command, so that the approval covers it: stdin: { text } in the API, --stdin for a file of code.',
+      })
+    yield chunk
   }
 }
 

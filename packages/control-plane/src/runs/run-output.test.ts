@@ -40,6 +40,15 @@ describe('the event output of a program', () => {
     )
   })
 
+  it('refuses nesting that a reader needs much stack for, and not brackets in texts', () => {
+    const args = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
+    const call = (levels: number) =>
+      `{"type":"tool_call_start","toolCallId":"1","toolName":"t","args":{"x":${args(levels)}}}\n`
+    for (const levels of [200, 400_000]) expect(read([Buffer.from(call(levels))]).fault).toContain('nested too deep')
+    expect(read([Buffer.from(call(20))]).fault).toBeUndefined()
+    expect(read([Buffer.from(delta('["'.repeat(1000)) + result('["'.repeat(1000)))]).fault).toBeUndefined()
+  })
+
   it('never throws, whatever the bytes are', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array()), (pieces) => {

@@ -82,8 +82,8 @@ export class RunOutput {
   }
 
   #parse(bytes: Buffer): AgentEvent | undefined {
-    const value = parseJson(bytes)
-    if (value === undefined) this.#fail(`line ${this.#lines} is not JSON in UTF-8`)
+    const value = isDeep(bytes) ? undefined : parseJson(bytes)
+    if (value === undefined) this.#fail(`line ${this.#lines} is not JSON in UTF-8, or is nested too deep`)
     const parsed = agentEvent.safeParse(value)
     if (parsed.success) return parsed.data
     this.#fail(`line ${this.#lines}: ${describeIssues(parsed.error).slice(0, 300)}`)
@@ -142,6 +142,23 @@ export class RunOutput {
     this.#rest = []
     this.#fault ??= new AirlockError('graph_output_invalid', `The events of the agent program are not valid: ${why}.`)
   }
+}
+
+/** Readers of JSON need stack for each level, and programs choose how many there are. */
+const MAX_DEPTH = 128
+const [QUOTE, BACKSLASH] = [0x22, 0x5c]
+
+function isDeep(bytes: Buffer): boolean {
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < bytes.length && depth <= MAX_DEPTH; at++) {
+    const byte = bytes[at]
+    if (byte === QUOTE) isText = !isText
+    else if (isText && byte === BACKSLASH) at += 1
+    else if (!isText && (byte === 0x5b || byte === 0x7b)) depth += 1
+    else if (!isText && (byte === 0x5d || byte === 0x7d)) depth -= 1
+  }
+  return depth > MAX_DEPTH
 }
 
 function parseJson(bytes: Buffer): unknown {

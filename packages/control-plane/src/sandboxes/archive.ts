@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { AirlockError } from '@airlock/contract'
 import { type TarEntry, TarError, TarManifest, TarReader, type TarSummary } from '@airlock/std/tar'
 
@@ -8,12 +9,18 @@ const AHEAD_BYTES = 1024 * 1024
 export class JudgedArchive {
   readonly #pass: (entries: readonly TarEntry[]) => Promise<void>
   readonly #manifest = new TarManifest()
+  readonly #outline = createHash('sha256')
   /** The first bytes are on their way into the sandbox. */
   isPassedOn = false
 
   /** `pass` throws for entries that may not pass. */
   constructor(pass: (entries: readonly TarEntry[]) => Promise<void>) {
     this.#pass = pass
+  }
+
+  /** SHA-256 over kind, mode and path of every entry, in their order. */
+  get outline(): string {
+    return this.#outline.copy().digest('hex')
   }
 
   /** Of what has passed. */
@@ -34,7 +41,10 @@ export class JudgedArchive {
     const entries: TarEntry[] = []
     for (const event of reader.push(chunk)) {
       this.#manifest.take(event)
-      if (event.kind === 'entry') entries.push(event.entry)
+      if (event.kind !== 'entry') continue
+      const { kind, mode, path } = event.entry
+      this.#outline.update(JSON.stringify([kind, mode, path]))
+      entries.push(event.entry)
     }
     return entries
   }

@@ -16,17 +16,21 @@ describe('the history of an ephemeral sandbox', () => {
     ] as const
     for (const id of ['a', 'b']) for (const file of files) sandboxes.begin(id).finish(file)
     for (const file of files.toReversed()) sandboxes.begin('c').finish(file)
-    expect(sandboxes.historyOf('a')).toBe(sandboxes.historyOf('b'))
-    expect(sandboxes.historyOf('a')).not.toBe(sandboxes.historyOf('c'))
+    expect(sandboxes.historyOf('a', 'command.run')).toBe(sandboxes.historyOf('b', 'command.run'))
+    expect(sandboxes.historyOf('a', 'command.run')).not.toBe(sandboxes.historyOf('c', 'command.run'))
     const other = new EphemeralSandboxes()
     other.add('d', false, { image: 'j' })
-    expect(other.historyOf('d')).not.toBe(made('d').historyOf('d'))
+    expect(other.historyOf('d', 'command.run')).not.toBe(made('d').historyOf('d', 'command.run'))
   })
 
   it('is unknown while a change is under way, and after one that failed', () => {
     const sandboxes = made('a')
     const change = sandboxes.begin('a')
-    expect([change.counts, sandboxes.historyOf('a'), sandboxes.has('a')]).toEqual([true, undefined, true])
+    expect([change.counts, sandboxes.historyOf('a', 'command.run'), sandboxes.has('a')]).toEqual([
+      true,
+      undefined,
+      true,
+    ])
   })
 
   it('is unknown after two changes at once, whichever ends first', () => {
@@ -35,15 +39,57 @@ describe('the history of an ephemeral sandbox', () => {
     expect(two.counts).toBe(false)
     two.finish({ path: 'y' })
     one.finish({ path: 'x' })
-    expect(sandboxes.historyOf('a')).toBeUndefined()
+    expect(sandboxes.historyOf('a', 'command.run')).toBeUndefined()
   })
 
-  it('is unknown after something whose bytes are not known, and stays so', () => {
+  it('is unknown after a command, which other things are in no order with, and stays so', () => {
     const sandboxes = made('a')
-    sandboxes.forgetHistory('a')
-    sandboxes.append('a', { command: 'x' })
+    sandboxes.disturb('a')
+    sandboxes.append('a', { op: 'x' })
     sandboxes.begin('a').finish({ path: 'x' })
-    expect(sandboxes.historyOf('a')).toBeUndefined()
+    expect(sandboxes.historyOf('a', 'command.run')).toBeUndefined()
+  })
+
+  it('is unknown when something was done during a change, though the change ends well', () => {
+    for (const during of ['append', 'disturb'] as const) {
+      const sandboxes = made('a')
+      const change = sandboxes.begin('a')
+      if (during === 'append') sandboxes.append('a', { op: 'remove' })
+      else sandboxes.disturb('a')
+      change.finish({ path: 'x' })
+      expect(sandboxes.historyOf('a', 'command.run')).toBeUndefined()
+    }
+  })
+
+  it('is of steps once a session is open, and of nothing once there are two or it was disturbed', () => {
+    const sandboxes = made('a', 'b', 'c')
+    for (const id of ['a', 'b', 'c']) sandboxes.openSession(id, { session: 'python' })
+    expect(sandboxes.historyOf('a', 'command.run')).toBeUndefined()
+    sandboxes.step('a', { code: 'x' }, false)
+    expect(sandboxes.historyOf('a', 'step.run')).toMatch(/^[0-9a-f]{64}$/)
+    expect(sandboxes.historyOf('a', 'step.run')).not.toBe(sandboxes.historyOf('b', 'step.run'))
+    sandboxes.openSession('b', { session: 'python' })
+    sandboxes.disturb('c')
+    expect(['b', 'c'].map((id) => sandboxes.historyOf(id, 'step.run'))).toEqual([undefined, undefined])
+  })
+
+  it('seals the sandbox when an approval is used by it: nothing else is done beside that', () => {
+    const sandboxes = made('a', 'b')
+    const history = sandboxes.historyOf('a', 'command.run') ?? ''
+    sandboxes.begin('b')
+    expect(sandboxes.seal('b', 'command.run', history)).toBe(false)
+    expect(sandboxes.seal('a', 'command.run', history)).toBe(true)
+    expect(sandboxes.seal('a', 'command.run', history)).toBe(false)
+    const deeds = [
+      () => sandboxes.begin('a'),
+      () => sandboxes.append('a', {}),
+      () => sandboxes.disturb('a'),
+      () => sandboxes.openSession('a', {}),
+      () => sandboxes.step('a', {}, false),
+    ]
+    for (const deed of deeds) expect(deed).toThrow('A person approved what was done last in this sandbox')
+    sandboxes.disturb('a', true)
+    expect(sandboxes.historyOf('a', 'command.run')).toBeUndefined()
   })
 
   it('ends with the sandbox', () => {
@@ -51,7 +97,11 @@ describe('the history of an ephemeral sandbox', () => {
     const change = sandboxes.begin('a')
     sandboxes.remove('a')
     change.finish({ path: 'x' })
-    expect([sandboxes.has('a'), sandboxes.historyOf('a'), sandboxes.has(null)]).toEqual([false, undefined, false])
+    expect([sandboxes.has('a'), sandboxes.historyOf('a', 'command.run'), sandboxes.has(null)]).toEqual([
+      false,
+      undefined,
+      false,
+    ])
   })
 })
 

@@ -115,7 +115,7 @@ export class Files {
       await inSandbox(store, id, () => dataPlane.writeArchive(id, { path: of.path, bytes }))
       return { value: archive.summary, payload: { ...archive.summary } }
     })
-    change.finish({ ...payload, ...summary })
+    change.finish({ ...payload, ...summary, outline: archive.outline })
     await this.#activity.touch(sandbox)
     return summary
   }

@@ -39,6 +39,7 @@ export class LimitChanges {
     const payload = { asked: named(asked), before: row.limits, ...about }
     const deed = deedOf(caller, row, { point: 'sandbox.limit', payload })
     const passed = await guardian.pass(caller, deed, { kind: 'sandbox', ...about })
+    this.#context.ephemeral.disturb(row.id)
     return turns.run(row.id, async () =>
       doRecorded(this.#context, passed, async () => {
         const changed = await this.#changeInTurn(row.id, asked)

@@ -113,6 +113,8 @@ export class Sessions {
   async interrupt(caller: Caller, id: string, step?: string): Promise<void> {
     const { audit, clock, store } = this.#context
     const { session, sandbox } = await usableSession(this.#context, caller, id)
+    // It reduces, so it is let also where nothing else is.
+    this.#context.ephemeral.disturb(sandbox.id, true)
     const startedAt = clock.now()
     const deed = deedOf(caller, sandbox, {
       point: 'session.interrupt',
@@ -145,6 +147,7 @@ export class Sessions {
     const place = await usableSession(this.#context, caller, id)
     const asked = deedOf(caller, place.sandbox, { point: 'session.restart', payload: { session: id } })
     const deed = await guardian.pass(caller, asked)
+    this.#context.ephemeral.disturb(place.sandbox.id)
     await this.touch(place)
     return turns.run(id, async () =>
       doRecorded(this.#context, deed, async () => {
@@ -247,7 +250,7 @@ export class Sessions {
     const { audit, clock, ephemeral } = this.#context
     const row = newRow(sandbox, { ...of, now: clock.now() })
     const { runtime, cwd, env } = of.body
-    ephemeral.append(sandbox.id, { session: { runtime, cwd, env } })
+    ephemeral.openSession(sandbox.id, { session: { runtime, cwd, env } })
     const deed = saying(of.passed, { session: row.id }, sandbox.id)
     await audit.require({ ...deed, status: 'requested' })
     this.#opening.add(row.id)

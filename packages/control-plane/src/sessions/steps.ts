@@ -151,7 +151,8 @@ export class Steps {
     const about = { kind: 'code', runtime: place.session.runtime, code, env, timeoutMs: askedMs } as const
     const passed = await guardian.pass(of.caller, asked, about)
     const { stepId: _stepId, ...step } = of.body
-    ephemeral.append(place.sandbox.id, { runtime: place.session.runtime, step })
+    const isApproved = passed.decision.rules.some(({ policy }) => policy === 'approval')
+    ephemeral.step(place.sandbox.id, { runtime: place.session.runtime, step }, isApproved)
     const timeoutMs = boundTimeout(askedMs, passed.decision)
     return { row: { ...row, decision: passed.decision }, deed: saying(passed, { timeoutMs }), timeoutMs }
   }

@@ -34,7 +34,7 @@ export class Secrets {
   async put(caller: Caller, name: string, { origin, keyId, sealed }: PutSecretBody): Promise<Secret> {
     const { store, clock, guardian, sealKey } = this.#world
     const { tenant, actor } = caller.principal
-    const deed = deedOf(caller, 'secret.put', { secret: name, origin })
+    const deed = deedOf(caller, 'secret.put', { name, origin })
     await recordRefusal(this.#world, deed, async () => assertUnbound(caller))
     const passed = await guardian.pass(caller, deed)
     return doRecorded(this.#world, saying(passed, { keyId }), async () => {
@@ -61,7 +61,7 @@ export class Secrets {
     assertUnbound(caller)
     const row = await store.transaction((db) => takeSecret(db, { tenant: caller.principal.tenant, name }))
     if (!row) throw new AirlockError('secret_not_found')
-    const payload = { secret: name, origin: row.origin, version: row.version }
+    const payload = { name, origin: row.origin, version: row.version }
     audit.note({ ...deedOf(caller, 'secret.remove', payload), status: 'done' })
   }
 }

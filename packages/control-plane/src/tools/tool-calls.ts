@@ -153,8 +153,9 @@ export class ToolCalls {
     }
     const deed = { ...known, payload: { ...known.payload, request: digestOf(rendered) } }
     const revision = this.#revision
-    const passed = await guardian.pass(caller, deed, operation)
-    const question = questionOf(row, operation)
+    const exact = { ...operation, request: `${method} ${origin}${rendered.target}` }
+    const passed = await guardian.pass(boundTo(caller, tool, rendered), deed, exact)
+    const question = questionOf(row, exact)
     return this.#begin({ asking, tool, rendered, passed, question, isStale: () => revision !== this.#revision })
   }
 
@@ -290,6 +291,17 @@ export class ToolCalls {
       approvalWait: { until: this.#world.clock.now() + ASK_WAIT_MS, signal },
       assertGood: async () => void (await this.#admit(asked)),
     }
+  }
+}
+
+/** An approval is for the request as it will be sent, with the credential that goes with it: another version of the tool asks anew. */
+function boundTo(caller: SandboxCaller, { spec, version }: StoredTool, rendered: RenderedCall): SandboxCaller {
+  const { asked } = caller
+  if (!asked) return caller
+  const { method, origin, headers, credential } = spec
+  return {
+    ...caller,
+    asked: { ...asked, body: { asked: asked.body, version, method, origin, headers, credential, ...rendered } },
   }
 }
 

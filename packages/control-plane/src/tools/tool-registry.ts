@@ -32,7 +32,7 @@ export class ToolRegistry {
     const { store, clock, guardian } = this.#world
     const { tenant, actor } = caller.principal
     const { origin, method, path, scope, credential } = spec
-    const said = { tool: name, origin, method, path, scope, secret: credential?.secret ?? null }
+    const said = { tool: name, origin, method, path, scope, sealedName: credential?.secret ?? null }
     const deed = deedOf(caller, 'tool.put', said)
     await recordRefusal(this.#world, deed, async () => assertUnbound(caller))
     return doRecorded(this.#world, await guardian.pass(caller, deed), async () => {

@@ -17,7 +17,7 @@ const MAX_DEPTH = 128
 const FOUND_BYTES = 2 * 1024 * 1024
 const SKIPPED_SHOWN = 100
 /** Programs own nothing there, and reading some of it never ends. */
-const NEVER = new Set(['/proc', '/sys', '/dev'])
+const NEVER = ['/proc', '/sys', '/dev', '/run/airlock']
 
 /** Regular files by patterns, with the rights of user code. It follows no link, and ends in bounded time whatever is there. */
 export class FileFinder {
@@ -58,7 +58,7 @@ export class FileFinder {
   }
 
   async #inside(directory: string, depth: number): Promise<void> {
-    if (NEVER.has(directory) || this.#stopped !== undefined) return
+    if (this.#stopped !== undefined || NEVER.some((place) => `${directory}/`.startsWith(`${place}/`))) return
     if (depth > MAX_DEPTH) return this.#skip(directory, 'is too deep')
     const subdirectories: string[] = []
     const opened = asUser(this.#user, () => this.#open(directory))

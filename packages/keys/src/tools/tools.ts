@@ -14,7 +14,6 @@ import { readJson, sendJson } from '@airlock/wire'
 import { Client, type Dispatcher } from 'undici'
 import type { ReservationDesk } from '../reservations.ts'
 import { type Key, parseKey } from '../secret/key.ts'
-import { holdsKey } from '../secret/scrubber.ts'
 import { codeOf, NotConnected } from '../upstream/connect.ts'
 import { Shares } from '../upstream/shares.ts'
 import { connectorFor, type Endpoint } from './connect.ts'
@@ -190,7 +189,8 @@ async function readAnswer(
   body.on('error', () => {})
   if (status >= 300 && status < 400 && status !== 304)
     throw new AirlockError('service_broken', `The service answered with a redirect (${status}), and none is followed.`)
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+  const { 'content-encoding': coding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
+  if (coding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
     throw new AirlockError('service_broken', 'The service answered in an encoding that was not asked for.')
   const chunks: Buffer[] = []
   let size = 0
@@ -201,7 +201,7 @@ async function readAnswer(
   }
   const bytes = Buffer.concat(chunks)
   const passed = passedHeaders(headers)
-  if (holdsKey(bytes, encodings) || holdsKey(JSON.stringify(passed), encodings))
+  if (holdsSecret(bytes.toString('latin1'), encodings) || holdsSecret(JSON.stringify(passed), encodings))
     throw new AirlockError('secret_in_answer')
   return { status, headers: passed, body: bytes.toString('base64') }
 }

@@ -12,7 +12,7 @@ OPENAT2 = 437
 NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 2, 4, 8
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 CAPABILITY_VERSION = 0x20080522
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_NOSYMFOLLOW, MS_BIND = 1, 2, 4, 8, 32, 256, 4096
 # How a program ends when it refuses, with the reason on stdout; and when a bound was reached.
 REFUSED, TOO_LARGE, CHANGED = 78, 79, 80
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -18,7 +18,7 @@ import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from confine import (  # noqa: E402
-    Changed, MS_NODEV, MS_NOSUID, MS_RDONLY, Refused, TooLarge, bind, drop, git_environment, make_git_dir, mount,
+    Changed, MS_NODEV, MS_NOSUID, MS_NOSYMFOLLOW, MS_RDONLY, Refused, TooLarge, bind, drop, git_environment, make_git_dir, mount,
     open_beneath, open_exactly, read_beneath, run_git, start_git,
 )
 
@@ -40,8 +40,9 @@ def main():
     if verb == "export":
         os.mkdir(f"{stage}/seal")
         bind(request["seal"], f"{stage}/seal", MS_RDONLY)
-    drop(status.st_uid, status.st_gid)
     repository = Repository(request["path"], source, stage)
+    repository.show_objects()
+    drop(status.st_uid, status.st_gid)
     if verb == "pack":
         return repository.pack(request)
     if verb == "export":
@@ -93,10 +94,25 @@ class Repository:
         except OSError as error:
             raise Refused(f"{self.path}: {name} of its git directory cannot be opened: {error.strerror}.") from error
 
+    # git follows links among objects, and borrows those of others by name. It gets the directories of objects alone, on mounts
+    # that follow no link, whatever the repository holds by then.
+    def show_objects(self):
+        place = f"{self.stage}/objects"
+        os.makedirs(f"{place}/info")
+        for name in ("pack", *(f"{number:02x}" for number in range(256))):
+            kind = read_kind(self.objects, name)
+            if kind is None:
+                continue
+            if kind != "dir":
+                raise Refused(f"{self.path}: objects/{name} of its git directory is not a directory.")
+            handle = open_beneath(self.objects, name, os.O_RDONLY | os.O_DIRECTORY)
+            os.mkdir(f"{place}/{name}")
+            bind(f"/proc/self/fd/{handle}", f"{place}/{name}", MS_RDONLY | MS_NOSYMFOLLOW)
+            os.close(handle)
+
     # git over the objects of the host, with nothing else of it.
     def environment(self, object_format):
-        objects = f"/proc/self/fd/{self.objects}"
-        return git_environment(f"{self.stage}/{object_format}", GIT_OBJECT_DIRECTORY=objects)
+        return git_environment(f"{self.stage}/{object_format}", GIT_OBJECT_DIRECTORY=f"{self.stage}/objects")
 
     def resolve(self, name):
         oid = self.named(name)
@@ -109,11 +125,11 @@ class Repository:
     def commit(self, oid, object_format):
         environment = self.environment(object_format)
         asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{oid}^{{commit}}"]
-        code, said, _ = run_git(asked, environment, pass_fds=(self.objects,))
+        code, said, _ = run_git(asked, environment)
         commit = said.strip()
         if code != 0 or not HEX.match(commit):
             return None
-        code, content, _ = run_git(["cat-file", "commit", commit.decode()], environment, pass_fds=(self.objects,))
+        code, content, _ = run_git(["cat-file", "commit", commit.decode()], environment)
         tree = re.match(rb"tree ([0-9a-f]+)\n", content)
         if code != 0 or tree is None:
             return None
@@ -143,15 +159,21 @@ class Repository:
 
     def packed_ref(self, name):
         wanted = os.fsencode(name)
-        for line in (read_beneath(self.git_dir, "packed-refs", MAX_PACKED_REFS) or b"").split(b"\n"):
+        return next((oid for oid, ref in self.packed_refs() if ref == wanted), None)
+
+    # What cannot be read may name anything: it is not the same as none.
+    def packed_refs(self):
+        content = read_beneath(self.git_dir, "packed-refs", MAX_PACKED_REFS)
+        if content is None and read_kind(self.git_dir, "packed-refs") is not None:
+            raise Refused(f"{self.path}: packed-refs of its git directory is a link, too large, or cannot be read.")
+        for line in (content or b"").split(b"\n"):
             oid, _, ref = line.partition(b" ")
-            if ref == wanted and HEX.match(oid):
-                return oid.decode()
-        return None
+            if HEX.match(oid):
+                yield oid.decode(), ref
 
     def pack(self, request):
         asked = ["pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"]
-        child = start_git(asked, self.environment(request["format"]), limit=request["maxBytes"], pass_fds=(self.objects,),
+        child = start_git(asked, self.environment(request["format"]), limit=request["maxBytes"],
                           stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         _, errors = child.communicate(f"{request['tree']}\n".encode())
         if child.returncode == -signal.SIGXFSZ or b"too large" in errors.lower():
@@ -220,13 +242,21 @@ class Export:
         wanted = f"{commit}\n".encode()
         if not self.take(directory, lock, wanted):
             raise Refused(f"Another program is writing {ref}: sandbox/{lock} exists. Try again; remove that file if none does.")
-        there = self.repository.ref(ref)
-        if there not in (None, commit) or read_kind(directory, name) not in (None, "file"):
+        if not self.is_free(directory, name, commit):
             os.unlink(lock, dir_fd=directory)
             raise Refused(f"The branch sandbox/{name} exists already. Choose another name, or delete it: git branch -D sandbox/{name}")
         os.rename(lock, name, src_dir_fd=directory, dst_dir_fd=directory)
         os.fsync(directory)
         return ref
+
+    # A file that names no commit, such as a symbolic ref, is a branch as well; so is one below.
+    def is_free(self, directory, name, commit):
+        ref = f"{BRANCHES}/{name}"
+        kind = read_kind(directory, name)
+        if kind not in (None, "file") or any(other.startswith(os.fsencode(f"{ref}/")) for _, other in self.repository.packed_refs()):
+            return False
+        there = self.repository.ref(ref)
+        return there == commit or (there is None and kind is None)
 
     # A lock with this very commit in it is of an export that was killed.
     def take(self, directory, lock, wanted):
