@@ -32,7 +32,7 @@ export async function listWebhooks(db: Queries, tenant: string): Promise<readonl
   return z.array(storedWebhook).parse(rows)
 }
 
-/** Who has any. */
+/** Tenants that have webhooks. */
 export async function listWebhookTenants(db: Queries): Promise<readonly string[]> {
   const rows = await db.selectFrom('webhooks').select('tenant').distinct().orderBy('tenant').execute()
   return rows.map(({ tenant }) => tenant)

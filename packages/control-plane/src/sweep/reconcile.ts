@@ -128,7 +128,7 @@ export class Reconciler {
     return expiry(this.#parts.activity.current(row), this.#context.clock.now())
   }
 
-  /** When one that is gone was last there, as far as anybody knows. */
+  /** Last known sign of life of a sandbox that is gone. */
   #aliveAt(row: StoredSandbox, there: NodeSandbox | undefined): Pick<End, 'aliveAt'> {
     if (there && runs(there)) return {}
     const { at, found } = this.#lastLook

@@ -75,7 +75,12 @@ const PARTS: readonly Part[] = [
     otherwise: 'limited',
     todo: 'Use Linux 5.12 or later and a file system that supports them; without them host directories cannot be granted.',
   },
-  { name: 'overlay', attempt: tryOverlay, otherwise: 'limited', todo: 'modprobe overlay; worktrees need it.' },
+  {
+    name: 'overlay',
+    attempt: tryOverlay,
+    otherwise: 'limited',
+    todo: 'modprobe overlay; templates with packages need it.',
+  },
   {
     name: 'loop images',
     attempt: tryLoopImage,

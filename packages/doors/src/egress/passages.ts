@@ -8,7 +8,7 @@ import { dial } from './dial/dial.ts'
 import { Names } from './dial/resolve.ts'
 import { type CutReason, Flow } from './flow/flow.ts'
 import type { Authority } from './name/host.ts'
-import { Slots } from './slots.ts'
+import { Slots } from '../listener/slots.ts'
 
 /** A person may be asked meanwhile. */
 const DECISION_MS = 45_000

@@ -1,5 +1,5 @@
 import { AirlockError } from '@airlock/contract'
-import { Places } from './places.ts'
+import { Slots } from '../../listener/slots.ts'
 
 /** Less than one sandbox may ask at once on the kept connection: what programs ask at other doors has room beside it. */
 const OPENING_AT_ONCE = 16
@@ -13,10 +13,10 @@ interface OpenCall {
 /** The calls of one sandbox that are under way. */
 export class OpenCalls {
   readonly #calls = new Set<OpenCall>()
-  readonly #opening = new Places(OPENING_AT_ONCE)
+  readonly #opening = new Slots(OPENING_AT_ONCE)
 
   async opening<T>(open: () => Promise<T>): Promise<T> {
-    return this.#opening.during(open)
+    return this.#opening.run(open)
   }
 
   /** The signal aborts when `gone` does, or when the call may not go on. */

@@ -1,13 +1,13 @@
-/** So many at once; others wait for their turn. Who waits is bounded by the caller. */
-export class Places {
+/** Runs a fixed number of tasks at once; the others wait in line. Callers bound the line. */
+export class Slots {
   #free: number
   readonly #waiting: (() => void)[] = []
 
-  constructor(most: number) {
-    this.#free = most
+  constructor(count: number) {
+    this.#free = count
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
